@@ -1,0 +1,60 @@
+# Everything a person or CI runs. `make` alone lists the targets.
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+SEEDS   ?= 2000
+WORKFLOW ?= bring-up
+
+.PHONY: help demo test parts test-real check sweep bench generate lock clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: $(STAMP)  ## a simulated region comes up before your eyes; ONCE=1 ends when it is Ready
+	@$(BIN)/python -m tests.toy.demo $(if $(ONCE),--once)
+
+test: $(STAMP)  ## all tests that need nothing but Python
+	$(BIN)/pytest -q -n $(WORKERS) -m "not real"
+
+parts: $(STAMP)  ## build or install the real servers (none is needed yet)
+	@echo "parts: no test needs a real server yet; nothing to build"
+
+test-real: parts  ## tests against real servers
+	@$(BIN)/python -m tests.real.run
+
+check: $(STAMP)  ## format, lint, types, layers, tidy rules, generated files, docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m topology.schema --check
+	$(BIN)/python -m fleetd.surface.metrics --check
+	$(BIN)/pytest -q tests/tidy
+
+sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=2000 WORKFLOW=bring-up
+	$(BIN)/python -m tests.crash.big --seeds $(SEEDS) --workflow $(WORKFLOW)
+
+bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.json
+	$(BIN)/python -m bench
+
+generate: $(STAMP)  ## write the generated files anew: schemas, CRDs, reference pages
+	$(BIN)/python -m topology.schema
+	$(BIN)/python -m fleetd.surface.metrics --write
+
+lock:  ## refresh the lock file with hashes (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-find-links \
+	  --no-emit-index-url --no-header --extra dev pyproject.toml -o requirements/dev.lock
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fleetd needs Python 3.11 or newer; say which: make PYTHON=python3.12")'
+	@echo "installing into $(VENV) (about a minute, once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

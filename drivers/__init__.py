@@ -1,0 +1,1 @@
+"""One folder per system that fleetd drives. They know the vocabulary and nothing else of fleetd."""

@@ -1,0 +1,1 @@
+"""The two programs: `fleetd`, the daemon, and `fleetctl`, the operator's command."""

@@ -1,0 +1,83 @@
+"""
+Asks the daemon. Reading only, one request at a time, with a deadline.
+
+Whatever goes wrong ends the program with the exit code for it and words that say what to try.
+"""
+
+import http.client
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, cast
+
+from fleetd.cli.ending import Exit, Stop
+
+TIMEOUT = 10.0
+"""Seconds. The daemon answers from memory; ten seconds of nothing is nobody there."""
+ANSWER_MAX = 256 * 1024 * 1024
+
+
+class Client:
+    def __init__(self, server: str) -> None:
+        parts = urllib.parse.urlsplit(server)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise Stop(Exit.USAGE, f"{server} is not an address; write e.g. http://127.0.0.1:8440")
+        self._server = server.rstrip("/")
+
+    def get(self, path: str, **query: str | int | None) -> Any:  # noqa: ANN401 -- JSON
+        given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
+        tail = f"?{urllib.parse.urlencode(given)}" if given else ""
+        request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
+            f"{self._server}/api/v1{path}{tail}", headers={"Accept": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310
+                return self._decode(response.read(ANSWER_MAX))
+        except urllib.error.HTTPError as refused:
+            raise self._refused(refused) from None
+        except (OSError, http.client.HTTPException) as cause:
+            raise self._unreachable(cause) from None
+
+    def pages(self, path: str, **query: str | int | None) -> Iterator[Any]:
+        """The items of all pages."""
+        token: str | None = None
+        while True:
+            page = self.get(path, **query, continue_=token)
+            yield from page["items"]
+            token = page["continue"]
+            if token is None:
+                return
+
+    def _decode(self, body: bytes) -> Any:  # noqa: ANN401 -- JSON
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise Stop(
+                Exit.UNREACHABLE, f"{self._server} answers, but it is not a fleetd; check --server"
+            ) from None
+
+    def _refused(self, refused: urllib.error.HTTPError) -> Stop:
+        try:
+            problem: object = json.loads(refused.read(65536))
+        except (ValueError, OSError):
+            problem = {}
+        told = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {}
+        if "code" not in told:
+            return Stop(
+                Exit.UNREACHABLE,
+                f"{self._server} answers {refused.code}, but it is not a fleetd; check --server",
+            )
+        code = Exit.FORBIDDEN if refused.code in {401, 403} else Exit.BAD
+        return Stop(code, str(told.get("detail") or told.get("title")))
+
+    def _unreachable(self, cause: Exception) -> Stop:
+        reason = getattr(cause, "reason", cause)
+        why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        return Stop(
+            Exit.UNREACHABLE,
+            f"cannot reach the daemon at {self._server}: {why}\n"
+            "start it with `fleetd serve`, name another with --server, or work from files with "
+            "--offline --documents DIR",
+        )

@@ -1,0 +1,125 @@
+"""
+How answers and complaints are written: answers to stdout, everything else to stderr.
+
+Colours only on a terminal and never with NO_COLOR (rich sees to both). `-o json` is one JSON
+document and nothing else. Everything passes `secrets.scrub`.
+"""
+
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Generator, Iterable
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fleetd import secrets
+from fleetd.cli.frame import Frame
+from topology.problem import Problem
+
+PATIENCE = 5.0
+"""Seconds of silence that nobody minds. After that work shows itself."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader has left (`| head`): `ending` knows what to do. rich would end with 1, which
+        says that the answer is bad."""
+        raise BrokenPipeError
+
+
+def answers() -> Console:
+    """The console of stdout. Off a terminal lines are as long as they are: a pipe has no edge."""
+    if sys.stdout.isatty():
+        return _Console(highlight=False, soft_wrap=False)
+    return _Console(highlight=False, soft_wrap=True, width=10_000, color_system=None)
+
+
+def width() -> int:
+    """Columns to lay out for: those of the terminal, or what reads well in a file."""
+    return answers().width if sys.stdout.isatty() else 100
+
+
+def table(shown: Table) -> None:
+    """A table without the spaces that a table leaves at the ends of its lines."""
+    console = answers()
+    with console.capture() as captured:
+        console.print(shown)
+    for line in captured.get().splitlines():
+        console.file.write(f"{secrets.scrub(line.rstrip())}\n")
+
+
+def scrubbed(text: Text) -> Text:
+    """The same text, or without its colours what may be shown of it."""
+    clean = secrets.scrub(text.plain)
+    return text if clean == text.plain else Text(clean)
+
+
+def complaints() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def data(frame: Frame, shape: object) -> None:
+    """An answer for programs."""
+    shape = secrets.scrub_deep(shape) if secrets.REGISTRY else shape
+    if frame.output == "yaml":
+        text = yaml.safe_dump(shape, sort_keys=False, allow_unicode=True, width=100)
+    else:
+        text = json.dumps(shape, indent=2, ensure_ascii=False, default=str) + "\n"
+    click.echo(secrets.scrub(text), nl=False)
+
+
+def lines(given: Iterable[str]) -> None:
+    for line in given:
+        click.echo(secrets.scrub(line))
+
+
+def problems(found: Iterable[Problem], *, screenful: int = 200) -> None:
+    """All of them, place first, as an editor or a tired person finds it. Only a terminal, where
+    the first would be out of reach, gets no more than can be read."""
+    console = complaints()
+    every = list(found)
+    shown = every[:screenful] if console.is_terminal else every
+    for problem in shown:
+        place, _, rest = secrets.scrub(str(problem)).partition(": ")
+        console.print(Text(place, style="bold"), Text(f" {rest}"), sep=":")
+    if len(every) > len(shown):
+        rest = len(every) - len(shown)
+        console.print(f"... and {rest} more; repair these first, or see all with 2>&1 | less")
+
+
+def summary(text: str) -> None:
+    """A last word on stderr about what was complained of."""
+    complaints().print(Text(text, style="bold red"))
+
+
+@contextlib.contextmanager
+def working(what: str) -> Generator[None]:
+    """Show that something takes its time: a spinner on a terminal, else one line, and either only
+    after a moment."""
+    console = complaints()
+    if console.is_terminal:
+        with _spinner(console, what):
+            yield
+        return
+    timer = threading.Timer(PATIENCE, lambda: click.echo(f"{what} ...", err=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextlib.contextmanager
+def _spinner(console: Console, what: str) -> Generator[None]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield

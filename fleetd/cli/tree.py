@@ -1,0 +1,188 @@
+"""
+`fleetctl tree`: a region as a tree with state, age and reason.
+
+Documents stand below their region, components below the document they come from. Many servers of
+one pool become one line with counts, followed by those that are not Ready: what is well needs no
+space.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.text import Text
+
+from fleetd.cli import client, output, reading, states
+from fleetd.cli.ending import Exit, Stop
+from fleetd.cli.frame import Frame
+from topology.resource import Topology
+
+ALIKE_MAX = 6
+"""Servers of one pool that are still shown one by one."""
+
+Node = dict[str, Any]
+
+
+class Row(NamedTuple):
+    lead: str
+    label: str
+    ready: Node | None
+    plan: Node | None = None
+    note: str = ""
+    """In place of the age."""
+
+
+def run(frame: Frame, *, name: str | None, catalogue: tuple[Path, ...], now: datetime) -> None:
+    if frame.offline:
+        topology = reading.fleet(frame, (), catalogue).topology
+        regions = [of_topology(topology, region) for region in sorted(topology.regions)]
+    else:
+        asked = client.Client(frame.server)
+        names = [region["name"] for region in asked.get("/regions")["items"]]
+        wanted = [one for one in names if name in {None, one}]
+        regions = [asked.get(f"/topology/{one}") for one in wanted]
+    found = [region for region in regions if name in {None, region["region"]}]
+    if name is not None and not found:
+        raise Stop(Exit.BAD, f"there is no region {name}")
+    if frame.machine:
+        output.data(frame, {"regions": found})
+        return
+    if not found:
+        output.answers().print("No regions yet: no documents are accepted.")
+    for place, region in enumerate(found):
+        if place:
+            output.answers().print()
+        _print(frame, list(rows(region["nodes"], region["region"])), now)
+        _sum_up(region["nodes"])
+
+
+def of_topology(topology: Topology, region: str) -> Node:
+    """The same shape as the daemon's, without states."""
+    return {
+        "region": region,
+        "digest": topology.digest,
+        "nodes": [
+            {
+                "id": str(ref),
+                "kind": ref.kind,
+                "name": ref.name,
+                "rank": topology.resources[ref].rank,
+                "owner": str(topology.resources[ref].owner or "") or None,
+                "ready": None,
+                "plan": None,
+            }
+            for ref in topology.regions[region]
+        ],
+        "edges": [
+            {"source": str(edge.source), "kind": edge.kind.value, "target": str(edge.target)}
+            for edge in topology.edges
+            if edge.source in topology.resources
+            and topology.resources[edge.source].region == region
+        ],
+    }
+
+
+def rows(nodes: list[Node], region: str) -> Iterator[Row]:
+    known = {node["id"]: node for node in nodes}
+    top = f"region/{region}"
+    children: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node["id"] == top:
+            continue
+        owner = node["owner"]
+        own = owner in known and owner != node["id"]
+        children.setdefault(owner if own else top, []).append(node)
+    head = known.get(top, {})
+    yield Row("", top, head.get("ready"), head.get("plan"))
+    yield from _below(top, children, "")
+
+
+def _below(parent: str, children: dict[str, list[Node]], lead: str) -> Iterator[Row]:
+    here = children.get(parent, [])
+    servers = [node for node in here if node["kind"] == "server"]
+    many = len(servers) > ALIKE_MAX
+    shown = [node for node in here if not (many and node["kind"] == "server")]
+    # What has something below it comes after what has not, as a folder after files.
+    shown.sort(key=lambda node: (node["id"] in children, node["rank"], node["id"]))
+    lines = [*_summary(servers), *shown] if many else shown
+    for place, node in enumerate(lines):
+        last = place == len(lines) - 1
+        label = node.get("label", node["id"])
+        yield Row(
+            f"{lead}{'└─ ' if last else '├─ '}",
+            label,
+            node["ready"],
+            node.get("plan"),
+            node.get("note", ""),
+        )
+        yield from _below(node["id"], children, f"{lead}{'   ' if last else '│  '}")
+
+
+def _summary(servers: list[Node]) -> Iterator[Node]:
+    """One line for all, and one for each that needs a look."""
+    judged = [node for node in servers if node["ready"] is not None]
+    counts = Counter(node["ready"]["status"] for node in judged)
+    worst = next((status for status in ("False", "Unknown", "True") if counts[status]), None)
+    note = f"{counts['True']:,} of {len(servers):,}" if judged else ""
+    ready = None if worst is None else {"status": worst, "reason": "NotAllReady", "message": ""}
+    yield {"id": "", "label": f"{len(servers):,} servers", "ready": ready, "note": note}
+    bad = [node for node in judged if node["ready"]["status"] != "True"]
+    bad.sort(key=lambda node: (node["ready"]["status"] != "False", node["id"]))
+    yield from bad[:ALIKE_MAX]
+    if len(bad) > ALIKE_MAX:
+        more = f"... and {len(bad) - ALIKE_MAX:,} more that are not Ready"
+        yield {"id": "", "label": more, "ready": None}
+
+
+def _print(frame: Frame, found: list[Row], now: datetime) -> None:
+    console = output.answers()
+    wide = max(len(row.lead) + len(row.label) for row in found) + 2
+    for row in found:
+        line = Text.assemble((row.lead, "dim"), (row.label, "bold" if not row.lead else ""))
+        if row.ready is not None:
+            line.append(" " * (wide - len(line)))
+            line.append_text(_state(row, row.ready, now))
+        # A tree keeps its shape: on a terminal a line is cut at the edge, unless -o wide.
+        cut = console.is_terminal and frame.output != "wide"
+        console.print(
+            output.scrubbed(line),
+            no_wrap=True,
+            overflow="ellipsis" if cut else "ignore",
+            soft_wrap=not cut,
+        )
+
+
+def _sum_up(nodes: list[Node]) -> None:
+    judged = [node for node in nodes if node["ready"] is not None]
+    if not judged:
+        return
+    ready = sum(node["ready"]["status"] == "True" for node in judged)
+    text = f"{ready:,} of {reading.count(len(nodes), 'resource')} Ready"
+    said = Counter(node["plan"]["state"] for node in nodes if node["plan"])
+    for state, words in (("step", "being worked on"), ("waiting", "at work"), ("held", "held")):
+        if said[state]:
+            text += f", {said[state]:,} {words}"
+    output.answers().print(Text(text, style="bold"))
+
+
+def _state(row: Row, ready: Node, now: datetime) -> Text:
+    """`● Ready  3h`, or `○ Progressing  12m  BudgetSpent: ...`."""
+    plan = row.plan or {"state": "", "blocker": None}
+    busy = plan["state"] in {"step", "waiting"}
+    word = states.word(ready, busy=busy)
+    note = row.note or states.age(ready.get("since"), now)
+    text = Text.assemble(states.sign(ready, busy=busy), " ", word)
+    text.append(f"{'':<{max(12 - len(word), 1)}}{note:>4}", style="dim")
+    if ready["status"] == "True":
+        return text
+    if plan["blocker"]:
+        # The commonest hold in the fewest words.
+        text.append(f"  after {plan['blocker']}", style="dim")
+    elif plan["state"]:
+        text.append(f"  {plan['reason']}", style="yellow" if plan["state"] == "held" else "")
+        text.append(f": {plan['message']}", style="dim")
+    elif ready["message"]:
+        text.append(f"  {ready['message']}", style="dim")
+    return text

@@ -1,0 +1,219 @@
+"""
+The documents on disk: read when they change, away from the event loop, taken whole or not at all.
+
+It polls names, sizes and times (a look at a thousand files costs milliseconds) because files come
+by rsync, git and mounted ConfigMaps, which no one notification mechanism covers. What is wrong
+with the newest documents stays visible until they are mended; the daemon goes on with the last
+good ones.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from fleetd.engine import acceptance, records
+from fleetd.engine.state import State
+from fleetd.plan.policy import Policy
+from fleetd.store.base import Store
+from topology import collector, read
+from topology.documents.base import Document
+from topology.documents.region import Region
+from topology.resource import EMPTY, Topology
+
+_log = structlog.stdlib.get_logger("fleetd.documents")
+
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What came of reading the documents once."""
+
+    signature: Signature
+    complaint: str
+    offer: acceptance.Offer | None = None
+    documents: tuple[Document, ...] = ()
+    shown: Sequence[Mapping[str, Any]] = ()
+    """The documents as people wrote them, for those who ask."""
+
+
+class Documents:
+    def __init__(
+        self,
+        *,
+        paths: Sequence[Path],
+        catalogue: Sequence[Path],
+        consents: frozenset[str],
+        state: State,
+        store: Store,
+        every: timedelta,
+        taken: Callable[[], None],
+    ) -> None:
+        self._paths = paths
+        self._catalogue = catalogue
+        self._consents = consents
+        self._state = state
+        self._store = store
+        self._every = every
+        self._taken = taken
+        self._signature: Signature | None = None
+        self._rows: Mapping[str, bytes] = {}
+        self.complaint = "they were not read yet"
+        self.accepted: Sequence[Mapping[str, Any]] = ()
+        self.nudged = asyncio.Event()
+        """Set to look at once."""
+
+    async def restore(self) -> None:
+        """Take up what was in force when the daemon ended."""
+        self._rows = await self._store.load(records.ACCEPTED)
+        old = await asyncio.to_thread(records.decode_topology, self._rows)
+        orphans = records.decode_orphans(await self._store.load(records.ORPHANS))
+        if old is not None:
+            named = {ref: orphan for ref, orphan in orphans.items() if ref not in old.resources}
+            self._state.accept(old, named)
+        regions = await self._store.load(records.REGIONS)
+        self._set_policy([Region.model_validate_json(regions[name]) for name in sorted(regions)])
+
+    async def run(self) -> None:
+        while True:
+            await self.look()
+            try:
+                async with asyncio.timeout(self._every.total_seconds()):
+                    await self.nudged.wait()
+            except TimeoutError:
+                continue
+            self.nudged.clear()
+            self._signature = None
+
+    async def look(self) -> None:
+        # Until what was read is in force and frozen: it all stays, so looking through it for
+        # garbage finds none and stops the loop.
+        with collector.at_rest():
+            await self._look()
+
+    async def _look(self) -> None:
+        found = await asyncio.to_thread(self._read, self._state.view.topology)
+        if found is None:
+            return
+        self._signature = found.signature
+        if found.offer is None or found.offer.refused:
+            complaint = found.offer.refused if found.offer is not None else found.complaint
+            if complaint != self.complaint:
+                _log.error("documents not taken", why=complaint)
+            self.complaint = complaint
+            return
+        await self._take(found, found.offer)
+
+    async def _take(self, found: _Found, offer: acceptance.Offer) -> None:
+        changed = offer.topology.digest != self._state.view.topology.digest
+        regions = [document for document in found.documents if isinstance(document, Region)]
+        await self._remember_regions(regions)
+        if changed:
+            await acceptance.accept(self._state, self._store, offer)
+            self._rows = {
+                **{region: row for region, row in self._rows.items() if region not in offer.rows},
+                **{region: row for region, row in offer.rows.items() if row is not None},
+            }
+        self._set_policy(regions)
+        self.complaint = ""
+        self.accepted = found.shown
+        if changed:
+            _log.info(
+                "documents taken",
+                digest=offer.topology.digest[:12],
+                resources=len(offer.topology.resources),
+                orphans=len(self._state.view.orphans),
+            )
+            self._taken()
+
+    async def _remember_regions(self, regions: Sequence[Region]) -> None:
+        """Windows and budgets must hold after a restart too, whatever the files say then."""
+        old = await self._store.load(records.REGIONS)
+        rows: dict[str, bytes | None] = dict.fromkeys(old)
+        rows.update((region.metadata.name, _kept(region)) for region in regions)
+        news = {name: row for name, row in rows.items() if old.get(name) != row}
+        if news:
+            await self._store.put(records.REGIONS, news)
+
+    def _set_policy(self, regions: Sequence[Region]) -> None:
+        now = self._state.policy
+        fresh = Policy.of(
+            regions,
+            pauses=now.pauses.values(),
+            approvals=now.approvals,
+            consents=now.consents,
+            stale_after=now.stale_after,
+            mass_max=now.mass_max,
+        )
+        if fresh != now:
+            self._state.set_policy(fresh)
+
+    def _read(self, old: Topology) -> _Found | None:
+        """In a thread. None if nothing changed since the last look."""
+        signature = _signature([*self._paths, *self._catalogue])
+        if signature == self._signature:
+            return None
+        try:
+            return self._found(signature, old)
+        except Exception as cause:  # noqa: BLE001 - a file must not end the daemon, whatever it holds
+            _log.error("documents not read", exc_info=cause)
+            return _Found(
+                signature,
+                f"fleetd itself failed over them ({type(cause).__name__}): its log has the place; "
+                "undo the last change, and report this",
+            )
+
+    def _found(self, signature: Signature, old: Topology) -> _Found:
+        reading = read.read(self._paths, self._catalogue)
+        if reading.topology is None:
+            first, more = reading.problems[0], len(reading.problems) - 1
+            return _Found(signature, f"{first}" + (f" (and {more} more)" if more else ""))
+        documents = tuple(item.document for item in reading.bundle.items)
+        return _Found(
+            signature,
+            "",
+            acceptance.offer(
+                old if old.resources else EMPTY, reading.topology, self._rows, self._consents
+            ),
+            documents,
+            [
+                document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+                for document in documents
+            ],
+        )
+
+
+def _kept(region: Region) -> bytes:
+    """As it was given: what is unset written out as null would be refused when it is read."""
+    return region.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def _signature(paths: Sequence[Path]) -> Signature:
+    """Names, sizes and times of all files that would be read. The time of the last change of the
+    file itself too: `rsync -t` and `cp -p` put the other one back."""
+    found: list[tuple[str, int, int, int]] = []
+    for path in paths:
+        files = [path] if not path.is_dir() else _below(path)
+        for file in files:
+            try:
+                status = file.stat()
+            except OSError:
+                found.append((str(file), -1, -1, -1))
+            else:
+                found.append((str(file), status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return tuple(sorted(found))
+
+
+def _below(folder: Path) -> list[Path]:
+    return [
+        Path(where, name)
+        for where, _, names in os.walk(folder, followlinks=True)
+        for name in names
+        if name.endswith(".yaml")
+    ]

@@ -1,0 +1,87 @@
+"""
+New documents at the door: taken, or refused with a reason, as a whole.
+
+Valid documents can still be a mistake. Those that the far side would refuse, and those that would
+take away or replace much at once, are not taken without consent; the daemon goes on with what it
+had. What they no longer name becomes an orphan, remembered durably before the new state counts.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from fleetd.engine import records
+from fleetd.engine.state import State
+from fleetd.plan.table import Table
+from fleetd.store.base import Store
+from fleetd.vocabulary import ABSENT
+from topology import diff
+from topology.resource import EMPTY, Ref, Resource, Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """New documents, compiled, beside what is in force; worked out away from the event loop."""
+
+    topology: Topology
+    table: Table
+    refused: str
+    removed: tuple[Resource, ...]
+    rows: Mapping[str, bytes | None]
+    """What changes in the store's record of the accepted topology."""
+
+
+def offer(
+    old: Topology, new: Topology, old_rows: Mapping[str, bytes], consents: AbstractSet[str]
+) -> Offer:
+    """Pure, and slow for a large fleet: call it in a thread."""
+    change = diff.diff(old, new)
+    new_rows = records.encode_topology(new)
+    rows: dict[str, bytes | None] = dict.fromkeys(old_rows.keys() - new_rows.keys())
+    rows.update((name, row) for name, row in new_rows.items() if old_rows.get(name) != row)
+    return Offer(
+        topology=new,
+        table=Table(new),
+        refused=_refusal(change, new, consents) if old is not EMPTY else "",
+        removed=change.removed,
+        rows=rows,
+    )
+
+
+def consent_id(topology: Topology) -> str:
+    """What a person passes to agree to these documents, and to no others."""
+    return f"accept-{topology.digest[:12]}"
+
+
+async def accept(state: State, store: Store, offered: Offer) -> None:
+    """Put an offer into force. Orphans first: a crash in between remembers too much, and the
+    next start drops what is named again."""
+    new = offered.topology.resources
+    orphans: dict[Ref, Resource] = {
+        ref: orphan for ref, orphan in state.view.orphans.items() if ref not in new
+    }
+    for resource in offered.removed:
+        ready = state.view.ready.get(resource.ref)
+        if ready is None or ready.reason != ABSENT:
+            orphans[resource.ref] = resource
+    rows: dict[str, bytes | None] = dict(records.encode_orphans(orphans.values()))
+    rows.update({str(ref): None for ref in state.view.orphans if ref not in orphans})
+    if rows:
+        await store.put(records.ORPHANS, rows)
+    gone = {str(ref): None for ref in state.view.ready if ref not in new}
+    if gone:
+        await store.put(records.CONDITIONS, gone)
+    if offered.rows:
+        await store.put(records.ACCEPTED, offered.rows)
+    state.accept(offered.topology, orphans, offered.table)
+
+
+def _refusal(change: diff.Change, new: Topology, consents: AbstractSet[str]) -> str:
+    if change.refusals:
+        ref, words = change.refusals[0]
+        more = len(change.refusals) - 1
+        return f"{ref}: {words}" + (f" (and {more} more)" if more else "")
+    if change.consent and consent_id(new) not in consents:
+        sums = "; ".join(str(total) for total in change.guard if total.consent)
+        return f"{sums}; if that is meant, consent with {consent_id(new)}"
+    return ""

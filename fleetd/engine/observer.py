@@ -1,0 +1,203 @@
+"""
+The observe loop: look, judge, settle, remember, and say when to look again. It repairs nothing.
+
+A look that fails is a look that saw nothing (`facts=None`); how long to wait after it is the
+queue's business. The moment of an observation is when the look *began*: an answer that was on its
+way while a step was carried out must not pass for a look at what the step did.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from fleetd import conditions
+from fleetd.clock import Clock
+from fleetd.engine import answers, calls, queue, records
+from fleetd.engine.gate import GateClosed, Gates
+from fleetd.engine.state import State
+from fleetd.engine.stats import Stats
+from fleetd.store.base import Store
+from fleetd.vocabulary import ABSENT, Condition, Driver, Event, Observation, Truth
+from topology.resource import Ref, Resource
+
+_log = structlog.stdlib.get_logger("fleetd.observer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often things are looked at."""
+
+    steady: timedelta = timedelta(seconds=30)
+    """A Ready thing. 2,000 of them are 67 looks a second, most of them answered from a cache."""
+    moving: timedelta = timedelta(seconds=5)
+    """A thing on its way to Ready: people wait for it. What is not there yet is looked at as
+    rarely as what is Ready: it changes only by our own doing, and that is looked at at once."""
+    deadline: timedelta = timedelta(seconds=20)
+    """One look. Longer than a slow BMC (3 s) and an API server's own time-outs (10 s)."""
+    grace: timedelta = timedelta(seconds=60)
+    """How long a thing that was Ready may fail before it counts as not Ready."""
+
+
+def lanes(state: State, gates: Gates, workers: int) -> queue.Lanes[Ref]:
+    """A lane per backend, as wide as its gate says, and never so wide that one slow backend takes
+    more than a quarter of the workers from the rest."""
+    widest = max(workers // 4, 1)
+
+    def lane(ref: Ref) -> str:
+        want = state.want(ref)
+        return want.backend if want is not None else ""
+
+    return queue.Lanes(
+        lane, lambda backend: min(gates.of(backend).width, widest) if backend else widest
+    )
+
+
+class Observer:
+    def __init__(
+        self,
+        *,
+        state: State,
+        drivers: Mapping[str, Driver],
+        gates: Gates,
+        store: Store,
+        clock: Clock,
+        looks: queue.Queue[Ref],
+        pace: Pace,
+        rng: random.Random,
+        stats: Stats,
+    ) -> None:
+        self._state = state
+        self._drivers = drivers
+        self._gates = gates
+        self._store = store
+        self._clock = clock
+        self._looks = looks
+        self._pace = pace
+        self._rng = rng
+        self._stats = stats
+        self._silent: set[Ref] = set()
+        self._unjudged: set[Ref] = set()
+
+    async def run(self) -> None:
+        """One worker; start as many as looks should be under way at once."""
+        while True:
+            ref = await self._looks.get()
+            try:
+                await self.look(ref)
+            finally:
+                self._looks.done(ref)
+
+    async def look(self, ref: Ref) -> None:
+        want = self._state.want(ref)
+        driver = self._drivers.get(want.driver) if want is not None else None
+        if want is None or driver is None:
+            self._looks.drop(ref)
+            self._silent.discard(ref)
+            self._unjudged.discard(ref)
+            return
+        self._state.allow_for_the_clock(ref, self._clock.now())
+        seen = await self._observe(want, driver)
+        judged = self._judge(want, driver, seen) if seen.facts else ()
+        old = self._state.view.ready.get(ref)
+        ready = conditions.of(want, seen, judged, old, grace=self._pace.grace)
+        if self._state.want(ref) is not want:
+            # The documents changed while we looked; what we judged is not asked for any more.
+            self._looks.add(ref, priority=queue.SOON)
+            return
+        await self._remember(old, ready, ref)
+        self._state.saw(seen, ready)
+        self._next_look(ref, seen, ready)
+
+    async def _observe(self, want: Resource, driver: Driver) -> Observation:
+        gate = self._gates.of(want.backend)
+        began = self._clock.now()
+        started = self._clock.monotonic()
+        error = ""
+        try:
+            async with gate.passing():
+                began = self._clock.now()
+                seen = await calls.within(
+                    self._pace.deadline, driver.observe(want), name=f"look {want.ref}"
+                )
+                # Asked in here: facts that cannot be read are a fault of the driver.
+                digest = answers.digest(seen.facts)
+                error = answers.text(seen.error)
+        except GateClosed as closed:
+            return _nothing(want.ref, began, str(closed))
+        except calls.TooLate as late:
+            error = str(late)
+        except Exception as cause:  # noqa: BLE001 - a driver's fault must not end the daemon
+            error = f"the {want.driver} driver failed: {type(cause).__name__}"
+            if want.ref not in self._silent:
+                _log.error("driver failed", ref=str(want.ref), driver=want.driver, exc_info=cause)
+        else:
+            self._stats.looked(want.backend, self._clock.monotonic() - started)
+            if seen.facts is not None:
+                gate.answered()
+                self._heard(want.ref)
+                return Observation(ref=want.ref, at=began, facts=seen.facts, digest=digest)
+        gate.silent()
+        self._missed(want.ref, error)
+        return _nothing(want.ref, began, error)
+
+    def _judge(self, want: Resource, driver: Driver, seen: Observation) -> tuple[Condition, ...]:
+        """What the driver thinks of it; if it fails over what it saw, nobody knows."""
+        try:
+            judged = answers.conditions(driver.judge(want, seen))
+        except Exception as cause:  # noqa: BLE001 - a driver's fault must not end the daemon
+            if want.ref not in self._unjudged:
+                self._unjudged.add(want.ref)
+                _log.error("driver failed", ref=str(want.ref), driver=want.driver, exc_info=cause)
+            return (answers.fault(want, seen.at, cause),)
+        self._unjudged.discard(want.ref)
+        return judged
+
+    async def _remember(self, old: Condition | None, ready: Condition, ref: Ref) -> None:
+        if (
+            old is not None
+            and old.truth is ready.truth
+            and old.reason == ready.reason
+            and old.generation == ready.generation
+        ):
+            return
+        await self._store.put(records.CONDITIONS, {str(ref): records.encode(ready)})
+        if old is None or old.truth is not ready.truth:
+            reason = {Truth.TRUE: "Ready", Truth.FALSE: "NotReady", Truth.UNKNOWN: "Unknown"}
+            message = (
+                ready.message if ready.truth is Truth.TRUE else f"{ready.reason}: {ready.message}"
+            )
+            event = Event(
+                at=self._clock.now(), ref=ref, reason=reason[ready.truth], message=message
+            )
+            await self._store.record([event])
+
+    def _next_look(self, ref: Ref, seen: Observation, ready: Condition) -> None:
+        if seen.facts is None:
+            self._looks.retry(ref)
+            return
+        self._looks.succeeded(ref)
+        pace = self._pace.steady
+        if ready.truth is not Truth.TRUE and ready.reason != ABSENT:
+            # The longer a state lasts, the less a second matters: a tenth of its age.
+            age = (seen.at - ready.reason_since) / 10
+            pace = min(max(age, self._pace.moving), self._pace.steady)
+        # A tenth either way, so that looks that began together drift apart.
+        self._looks.add(ref, after=pace * (0.9 + self._rng.random() / 5))
+
+    def _missed(self, ref: Ref, error: str) -> None:
+        """One line when a thing goes away, not one a look."""
+        if ref not in self._silent:
+            self._silent.add(ref)
+            _log.info("cannot look", ref=str(ref), error=error)
+
+    def _heard(self, ref: Ref) -> None:
+        if ref in self._silent:
+            self._silent.discard(ref)
+            _log.info("can look again", ref=str(ref))
+
+
+def _nothing(ref: Ref, at: datetime, error: str) -> Observation:
+    return Observation(ref=ref, at=at, facts=None, error=error)

@@ -1,0 +1,213 @@
+"""
+What the daemon knows right now, in one place, and who must hear that it changed.
+
+Only the engine's loops write here, on one thread, between awaits; the planner and the surfaces
+read. Everything in it can be rebuilt from the store and by looking again. A change marks the
+regions that have to be planned anew; a look that found nothing new marks none.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from fleetd.plan.planner import Planner
+from fleetd.plan.policy import Policy
+from fleetd.plan.table import Table
+from fleetd.plan.view import Attempt, View
+from fleetd.vocabulary import (
+    Condition,
+    Done,
+    Driver,
+    HoldReason,
+    Observation,
+    Plan,
+    StepId,
+    Truth,
+)
+from topology.resource import EMPTY, Ref, Resource, Topology
+
+
+def _empty_view() -> View:
+    return View(topology=EMPTY, seen={}, ready={}, attempts={}, orphans={})
+
+
+@dataclass
+class State:
+    drivers: Mapping[str, Driver]
+    policy: Policy
+    view: View = field(default_factory=_empty_view)
+    plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
+    dirty: set[str] = field(default_factory=set[str])
+    """Regions whose plan may be out of date."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    refused: str = ""
+    """Why newer documents were not taken; empty if they were."""
+    stopping: bool = False
+    counts: Counter[tuple[str, str, Truth]] = field(default_factory=Counter[tuple[str, str, Truth]])
+    """Resources by kind, region and what is thought of them; never looked at is Unknown."""
+    held: dict[str, Counter[HoldReason]] = field(default_factory=dict[str, Counter[HoldReason]])
+    """What holds the newest plan of each region back."""
+    faulty: dict[str, str] = field(default_factory=dict[str, str])
+    """Regions whose newest plan was refused, and the first reason: nothing is begun there."""
+    undriven: int = 0
+    """Resources whose driver is not loaded: nobody looks at them."""
+    _wanted: dict[str, frozenset[StepId]] = field(default_factory=dict[str, frozenset[StepId]])
+
+    def __post_init__(self) -> None:
+        self.planner = Planner(self.drivers)
+        self.planner.reset(self.view)
+
+    def want(self, ref: Ref) -> Resource | None:
+        return self.view.topology.resources.get(ref)
+
+    def accept(
+        self, topology: Topology, orphans: Mapping[Ref, Resource], table: Table | None = None
+    ) -> None:
+        """Work towards this from now on. What was seen of things that stay is kept."""
+        view = self.view
+        self.dirty.update(view.topology.regions)
+        old_resources = view.topology.resources
+        view.topology = topology
+        view.orphans.clear()
+        view.orphans.update(orphans)
+        for known in (view.ready, view.attempts):
+            for ref in [ref for ref in known if ref not in topology.resources]:
+                del known[ref]
+        # What was asked for in another way was looked at in another way, perhaps at another place:
+        # it is looked at again before anything is decided.
+        before = {ref: old.generation for ref, old in old_resources.items() if ref in view.seen}
+        for ref, generation in before.items():
+            resource = topology.resources.get(ref)
+            if resource is None or resource.generation != generation:
+                del view.seen[ref]
+        self.planner.reset(view, table)
+        self._wanted.clear()
+        self.faulty.clear()
+        self.undriven = sum(
+            resource.driver not in self.drivers for resource in topology.resources.values()
+        )
+        self.counts = Counter(
+            (ref.kind, resource.region, self._truth(ref))
+            for ref, resource in topology.resources.items()
+        )
+        self.dirty.update(topology.regions)
+        self.dirty.update(orphan.region for orphan in orphans.values())
+        self.changed.set()
+
+    def set_policy(self, policy: Policy) -> None:
+        self.policy = policy
+        # A pause, or an approval that is withdrawn, counts from now on, not from the next plan on.
+        self._wanted.clear()
+        self.planner.policy_changed()
+        self.dirty.update(self.view.topology.regions)
+        self.changed.set()
+
+    def withdraw_approval(self, step: StepId) -> None:
+        self.set_policy(replace(self.policy, approvals=self.policy.approvals - {step}))
+
+    def saw(self, seen: Observation, ready: Condition) -> None:
+        view, ref = self.view, seen.ref
+        before, was = view.seen.get(ref), view.ready.get(ref)
+        resource = view.topology.resources.get(ref)
+        if resource is None or resource.generation != ready.generation:
+            return  # the documents changed while it was judged
+        self.counts[ref.kind, resource.region, self._truth(ref)] -= 1
+        self.counts[ref.kind, resource.region, ready.truth] += 1
+        view.seen[ref] = seen
+        view.ready[ref] = ready
+        self._forget_settled(ref, ready)
+        self.planner.touch((ref,))
+        turned = was is None or was.truth is not ready.truth or was.generation != ready.generation
+        news = (
+            turned
+            or before is None
+            or before.digest != seen.digest
+            or (before.facts is None) != (seen.facts is None)
+            or (was is not None and was.reason != ready.reason)
+            or self._first_since_attempt(ref, before)
+        )
+        if news:
+            self._mark((ref, *view.topology.needed_by.get(ref, ())) if turned else (ref,))
+
+    def allow_for_the_clock(self, ref: Ref, now: datetime) -> None:
+        """Called when a look begins. An attempt that ended later than now means that the clock was
+        put back; left as it is, no look would count until the clock has caught up."""
+        attempt = self.view.attempts.get(ref)
+        if attempt is None or attempt.ended_at is None or attempt.ended_at <= now:
+            return
+        back = attempt.ended_at - now
+        not_before = attempt.not_before - back if attempt.not_before is not None else None
+        self.attempted(ref, replace(attempt, ended_at=now, not_before=not_before))
+
+    def attempted(self, ref: Ref, attempt: Attempt) -> None:
+        if ref not in self.view.topology.resources:
+            return  # nobody asks for it any more
+        self.view.attempts[ref] = attempt
+        self.planner.touch((ref,))
+        self._mark((ref,))
+
+    def nudge(self, ref: Ref) -> None:
+        """Have its region planned again, though nothing was seen to change."""
+        self._mark((ref,))
+
+    def planned(self, plan: Plan) -> None:
+        self.plans[plan.region] = plan
+        self.held[plan.region] = Counter(hold.reason for hold in plan.holds)
+        self._wanted[plan.region] = frozenset(step.id for step in plan.steps)
+        self.faulty.pop(plan.region, None)
+
+    def plan_refused(self, region: str, fault: str) -> None:
+        """The planner erred. The last good plan is still shown, but none of its steps begins any
+        more: it answers a world that has moved."""
+        self._wanted.pop(region, None)
+        self.faulty[region] = fault
+
+    def knows(self, plan: Plan) -> bool:
+        """Whether this is the plan that is in force."""
+        old = self.plans.get(plan.region)
+        return old is not None and old.id == plan.id and plan.region in self._wanted
+
+    def still_wanted(self, region: str, step: StepId) -> bool:
+        """Whether the newest plan of the region has this step: the last look before acting."""
+        return not self.stopping and step in self._wanted.get(region, frozenset())
+
+    def _first_since_attempt(self, ref: Ref, before: Observation) -> bool:
+        """Whether an attempt waited for exactly this look."""
+        attempt = self.view.attempts.get(ref)
+        return attempt is not None and (attempt.ended_at is None or before.at <= attempt.ended_at)
+
+    def _truth(self, ref: Ref) -> Truth:
+        """What is thought of it now. What is only remembered from before a restart is not known."""
+        ready = self.view.ready.get(ref)
+        return ready.truth if ready is not None and ref in self.view.seen else Truth.UNKNOWN
+
+    def _forget_settled(self, ref: Ref, ready: Condition) -> None:
+        """An attempt that ended well and whose thing is Ready has nothing more to say."""
+        attempt = self.view.attempts.get(ref)
+        if attempt is None or attempt.ended_at is None:
+            return
+        seen = self.view.seen[ref]
+        if (
+            isinstance(attempt.ending, Done)
+            and ready.truth is Truth.TRUE
+            and seen.at > attempt.ended_at
+            and self._looked_at(attempt.disrupts or (), attempt.ended_at)
+            and not self.planner.proposes(self.view, ref)
+        ):
+            del self.view.attempts[ref]
+
+    def _looked_at(self, refs: Iterable[Ref], since: datetime) -> bool:
+        """Whether all that a step took down was seen after it: until then the budgets need to
+        know of the step."""
+        found = (self.view.seen.get(ref) for ref in refs if ref in self.view.topology.resources)
+        return all(seen is not None and seen.at >= since for seen in found)
+
+    def _mark(self, refs: Iterable[Ref]) -> None:
+        resources = self.view.topology.resources
+        for ref in refs:
+            resource = resources.get(ref)
+            if resource is not None:
+                self.dirty.add(resource.region)
+        self.changed.set()

@@ -1,0 +1,74 @@
+"""
+An event loop whose time jumps instead of passing.
+
+When every task waits for a timer, the loop moves its clock to that timer and goes on: a month of
+waiting takes as long as its work. Nothing else about asyncio is changed, so production code runs
+in it unmodified, and the same start gives the same order of everything, on every machine.
+
+There is no outside: a thread or a socket answers when it likes, while the clock here jumps hours
+ahead, and no two runs would be alike. Whoever asks for one is told so (`Outside`). If nothing
+at all can ever wake the loop, it says that too (`Deadlock`) instead of hanging.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+
+class Deadlock(RuntimeError):
+    """Every task waits, and no timer is set that could wake one."""
+
+
+class Outside(RuntimeError):
+    """Something asked for a thread, a socket or a process in virtual time."""
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """A real selector that never waits: where asyncio asks it to wait, time is moved instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            raise Deadlock("every task waits and no timer is set")
+        self.now += max(timeout, 0.0)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
+def _no_outside(*_args: object, **_options: object) -> NoReturn:
+    raise Outside(
+        "virtual time has no threads, sockets or processes: run the work inline, or give the code "
+        "a transport that calls the simulated world"
+    )
+
+
+for _way_out in (
+    *("run_in_executor", "subprocess_exec", "subprocess_shell"),
+    *("create_connection", "create_server", "create_datagram_endpoint"),
+    *("create_unix_connection", "create_unix_server", "connect_read_pipe", "connect_write_pipe"),
+    *("add_reader", "add_writer", "sock_connect", "sock_accept"),
+):
+    setattr(VirtualLoop, _way_out, _no_outside)
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` in virtual time, from loop time zero."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)

@@ -1,0 +1,1 @@
+"""Remember: intents, outcomes, conditions, events. Never a secret."""

@@ -1,0 +1,1 @@
+"""Show: HTTP, metrics, logs. Readers only."""

@@ -1,0 +1,170 @@
+"""
+What the faces may read: the one window between the engine and everything that shows.
+
+`fleetd.app` implements `Panel` from the engine's state; HTTP and metrics read it and change
+nothing. One rule: every method except `events` answers from memory, at once, and `tally` costs the
+number of (kind, region) pairs, never the number of resources.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from fleetd.store.base import Recorded
+from fleetd.vocabulary import Condition, HoldReason, Observation, Plan, Truth
+from topology.resource import Ref, Topology
+
+
+class Unready(NamedTuple):
+    """One thing that keeps the daemon from being ready: `documents`, `store`, `observer` ..."""
+
+    name: str
+    message: str
+
+
+class Slot(NamedTuple):
+    """A series of the resource metrics."""
+
+    kind: str
+    region: str
+    truth: Truth
+
+
+class Held(NamedTuple):
+    region: str
+    reason: HoldReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendState:
+    """How one far side is doing."""
+
+    name: str
+    """`garden:eu-1`, `cluster:hv`; its kind is what stands before the colon."""
+    breaker: str
+    """closed, half-open or open."""
+    in_flight: int
+    waited_seconds: float
+    """Sum of the time that calls have waited for a token or a slot."""
+    failures: int = 0
+    """In a row."""
+
+    @property
+    def kind(self) -> str:
+        return self.name.split(":", 1)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState:
+    ready: int
+    """Keys that wait for a worker."""
+    delayed: int
+    """Keys whose time has not come."""
+    working: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counts that metrics and `/api/v1/regions` show. Kept up to date by whoever changes a
+    condition or a plan (see `Counts`), so that reading them does not walk the fleet."""
+
+    resources: Mapping[Slot, int]
+    held: Mapping[Held, int]
+    waiting: Mapping[str, int]
+    """By region: resources where the world, or a step already sent, is at work."""
+    planned: Mapping[str, int]
+    """By region: steps in the current plan."""
+
+
+class Histogram(NamedTuple):
+    """How long something took. `counts` has one place more than `bounds`: the rest."""
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    total: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the engine did since it started."""
+
+    looks: Mapping[str, Histogram]
+    """By kind of backend: garden, metal, cluster ..."""
+    steps: Mapping[str, Histogram]
+    """Calls of `apply`, by kind of backend."""
+    outcomes: Mapping[tuple[str, str], int]
+    """By driver and ending (`Done`, `Waiting`, `Failed`, `Lost`), counted after it is on disk."""
+    plans: Histogram
+    plans_refused: int = 0
+    commits: int = 0
+    """Durable writes of the store."""
+    lag_seconds: float = 0.0
+    """How late the event loop was the last time somebody looked."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Counts resources by kind, region and truth, one move at a time."""
+
+    slots: Counter[Slot] = field(default_factory=Counter[Slot])
+
+    def move(self, kind: str, region: str, old: Truth | None, new: Truth | None) -> None:
+        """A resource went from one truth to another; None is "not there"."""
+        if old is not None:
+            self.slots[Slot(kind, region, old)] -= 1
+        if new is not None:
+            self.slots[Slot(kind, region, new)] += 1
+
+
+class Panel(Protocol):
+    def now(self) -> datetime: ...
+
+    def topology(self) -> Topology:
+        """The accepted desired state; `topology.resource.EMPTY` before there is one."""
+        ...
+
+    def ready(self, ref: Ref) -> Condition | None:
+        """Its Ready condition; None if it was never judged."""
+        ...
+
+    def conditions(self, ref: Ref) -> Sequence[Condition]:
+        """All conditions its driver reported at the last look."""
+        ...
+
+    def seen(self, ref: Ref) -> Observation | None: ...
+
+    def plan(self, region: str) -> Plan | None:
+        """The current plan of a region; None before the first."""
+        ...
+
+    def orphans(self) -> Sequence[Ref]:
+        """What exists but is named by no document any more."""
+        ...
+
+    async def events(
+        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        """History after a number, oldest first."""
+        ...
+
+    def documents(self) -> Sequence[Mapping[str, Any]]:
+        """The accepted documents as they were written, sorted by kind and name."""
+        ...
+
+    def unready(self) -> Sequence[Unready]:
+        """Why the daemon is not ready to serve; empty when it is."""
+        ...
+
+    def drivers(self) -> Sequence[str]:
+        """Names of the drivers that were loaded."""
+        ...
+
+    def tally(self) -> Tally: ...
+
+    def work(self) -> Work: ...
+
+    def queue(self) -> QueueState: ...
+
+    def backends(self) -> Sequence[BackendState]: ...

@@ -1,0 +1,63 @@
+"""
+Errors of the HTTP interface as `application/problem+json` (RFC 9457), each with a stable code.
+
+The code is for programs and never changes; title and detail are for people. Nothing from inside
+(a path, a traceback, a value) goes into an answer.
+"""
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+CONTENT_TYPE = "application/problem+json"
+
+TITLES = {
+    "not-found": (404, "There is no such thing"),
+    "method-not-allowed": (405, "This address cannot be used that way"),
+    "bad-request": (400, "The request is not understood"),
+    "unknown-parameter": (400, "There is no such parameter"),
+    "bad-parameter": (400, "A parameter has a wrong value"),
+    "continue-expired": (410, "The list has changed since it was begun"),
+    "headers-too-large": (431, "The headers are larger than 16 KiB"),
+    "body-too-large": (413, "The body is larger than 1 MiB"),
+    "unauthorized": (401, "A token is needed"),
+    "host-not-local": (421, "This server answers to the names of the local machine only"),
+    "not-ready": (503, "The daemon is not ready"),
+    "internal": (500, "Something went wrong inside; the log says what"),
+}
+
+
+class Refused(Exception):
+    """Answer with a problem. `more` are further members of the document."""
+
+    def __init__(self, code: str, detail: str = "", **more: Any) -> None:  # noqa: ANN401 -- JSON
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.more = more
+
+
+def answer(code: str, detail: str = "", **more: Any) -> web.Response:  # noqa: ANN401 -- JSON
+    status, title = TITLES[code]
+    document = {"type": "about:blank", "title": title, "status": status, "code": code}
+    if detail:
+        document["detail"] = detail
+    headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if status == 401 else None
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(document | more),
+        content_type=CONTENT_TYPE,
+        headers=headers,
+    )
+
+
+def of_http(error: web.HTTPException) -> web.Response:
+    """What aiohttp itself refused."""
+    by_status = {status: code for code, (status, _) in reversed(TITLES.items())}
+    response = answer(by_status.get(error.status, "bad-request"))
+    if "Allow" in error.headers:
+        response.headers["Allow"] = error.headers["Allow"]
+    if error.status not in by_status:
+        response.set_status(error.status)
+    return response

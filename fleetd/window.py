@@ -1,0 +1,141 @@
+"""The window through which HTTP and metrics read the engine: `surface.panel.Panel`, from memory."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fleetd.clock import Clock
+from fleetd.documents import Documents
+from fleetd.engine import stats
+from fleetd.engine.executor import Executor
+from fleetd.engine.gate import Gates
+from fleetd.engine.queue import Queue
+from fleetd.engine.state import State
+from fleetd.store.base import Recorded, Store
+from fleetd.surface.panel import (
+    BackendState,
+    Held,
+    Histogram,
+    QueueState,
+    Slot,
+    Tally,
+    Unready,
+    Work,
+)
+from fleetd.vocabulary import Condition, Observation, Plan
+from topology.resource import Ref, Topology
+
+
+@dataclass
+class Window:
+    """Implements `Panel`."""
+
+    state: State
+    store: Store
+    clock: Clock
+    gates: Gates
+    looks: Queue[Ref]
+    executor: Executor
+    stats: stats.Stats
+    documents_source: Documents
+    lag: Callable[[], float]
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def topology(self) -> Topology:
+        return self.state.view.topology
+
+    def ready(self, ref: Ref) -> Condition | None:
+        return self.state.view.ready.get(ref)
+
+    def conditions(self, ref: Ref) -> Sequence[Condition]:
+        """Worked out on demand: they follow from what was seen, so there is nothing to keep."""
+        want, seen = self.state.want(ref), self.state.view.seen.get(ref)
+        driver = self.state.drivers.get(want.driver) if want is not None else None
+        if want is None or seen is None or driver is None or not seen.facts:
+            return ()
+        return driver.judge(want, seen)
+
+    def seen(self, ref: Ref) -> Observation | None:
+        return self.state.view.seen.get(ref)
+
+    def plan(self, region: str) -> Plan | None:
+        return self.state.plans.get(region)
+
+    def orphans(self) -> Sequence[Ref]:
+        return sorted(self.state.view.orphans)
+
+    async def events(
+        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        return await self.store.events(after=after, ref=ref, limit=limit)
+
+    def documents(self) -> Sequence[Mapping[str, Any]]:
+        return self.documents_source.accepted
+
+    def unready(self) -> Sequence[Unready]:
+        found: list[Unready] = []
+        if complaint := self.documents_source.complaint:
+            found.append(Unready("documents", complaint))
+        if self.store.broken:
+            found.append(Unready("store", self.store.broken))
+        if self.state.stopping:
+            found.append(Unready("daemon", "it was told to stop"))
+        for region, fault in sorted(self.state.faulty.items()):
+            found.append(Unready("planner", f"refused its own plan for {region}: {fault}"))
+        unseen = len(self.state.view.topology.resources) - len(self.state.view.seen)
+        if unseen > self.state.undriven:
+            count = unseen - self.state.undriven
+            found.append(Unready("observer", f"{count} things were not looked at yet"))
+        return found
+
+    def drivers(self) -> Sequence[str]:
+        return sorted(self.state.drivers)
+
+    def tally(self) -> Tally:
+        plans = self.state.plans
+        return Tally(
+            resources={
+                Slot(*key): count for key, count in sorted(self.state.counts.items()) if count
+            },
+            held={
+                Held(region, reason): count
+                for region, reasons in self.state.held.items()
+                for reason, count in reasons.items()
+            },
+            waiting={region: len(plan.waits) for region, plan in plans.items()},
+            planned={region: len(plan.steps) for region, plan in plans.items()},
+        )
+
+    def work(self) -> Work:
+        return Work(
+            looks={kind: _histogram(times) for kind, times in self.stats.looks.items()},
+            steps={kind: _histogram(times) for kind, times in self.stats.steps.items()},
+            outcomes=dict(self.stats.outcomes),
+            plans=_histogram(self.stats.plans),
+            plans_refused=self.stats.plans_refused,
+            commits=self.store.commits,
+            lag_seconds=self.lag(),
+        )
+
+    def queue(self) -> QueueState:
+        due = self.looks.due()
+        return QueueState(ready=due, delayed=len(self.looks) - due, working=self.looks.working)
+
+    def backends(self) -> Sequence[BackendState]:
+        return [
+            BackendState(
+                name=gate.backend,
+                breaker=gate.breaker,
+                in_flight=gate.in_flight,
+                waited_seconds=gate.waited,
+                failures=gate.failures,
+            )
+            for gate in self.gates.all()
+        ]
+
+
+def _histogram(times: stats.Durations) -> Histogram:
+    return Histogram(stats.BUCKETS, tuple(times.counts), times.total)

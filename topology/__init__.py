@@ -1,0 +1,1 @@
+"""The language of "what should exist". Knows nothing of fleetd."""

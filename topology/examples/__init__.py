@@ -1,0 +1,1 @@
+"""Fleets to read, to start from and to test with."""

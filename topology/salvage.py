@@ -1,0 +1,105 @@
+"""
+What is left of a document when its bad parts are taken out.
+
+A refused document is never used for a plan. But an operator who misspelt one field and named a
+pool that does not exist wants to hear of both, so the rest is looked at as well. Only what can be
+left out is taken out: a field with a default, an unknown field, a member of a list. A field that
+is only misspelt is read as what was meant. Where that is not enough, nothing is left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from topology.complaints import Complaint
+from topology.documents import fields
+from topology.documents.base import Document
+from topology.yamlevents import Path
+
+FAULTS_MAX = 20
+"""A document with more of them is not worth a second look, and would cost as much again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A document with holes."""
+
+    document: Document
+    lost: frozenset[Path]
+    """What was taken out, as it was written."""
+    kept: dict[Path, list[int]]
+    """For each list with a hole, the numbers of what stayed."""
+
+    def written(self, path: Path) -> Path | None:
+        """The place in the file of a place in the rest; None if a hole is at, in or around it."""
+        found: list[str | int] = []
+        for part in path:
+            numbers = self.kept.get(tuple(found)) if isinstance(part, int) else None
+            found.append(numbers[part] if numbers is not None and isinstance(part, int) else part)
+        whole = tuple(found)
+        if any(hole[: len(whole)] == whole or whole[: len(hole)] == hole for hole in self.lost):
+            return None
+        return whole
+
+
+def salvage(
+    model: type[Document], value: dict[str, Any], faults: Sequence[Complaint]
+) -> Rest | None:
+    """The document without the places that are complained about; None if it cannot do without."""
+    if len(faults) > FAULTS_MAX:
+        return None
+    meant = {fault.path: fault.meant for fault in faults if fault.meant}
+    holes = [_hole(model, fault.path) for fault in faults]
+    if None in holes:
+        return None
+    holes += [(*path[:-1], name) for path, name in meant.items()]
+    work = _Work(lost=frozenset(hole for hole in holes if hole is not None), meant=meant)
+    try:
+        document = model.model_validate(work.copy(value, ()))
+    except ValidationError:
+        return None
+    return Rest(document=document, lost=work.lost, kept=work.kept)
+
+
+def _hole(model: type[BaseModel], fault: Path) -> Path | None:
+    """The smallest thing around a fault that can be left out."""
+    for end in range(len(fault), 0, -1):
+        place = fault[:end]
+        found = fields.at(model, place)
+        if isinstance(place[-1], int) or found is None or not found.is_required():
+            return place
+    return None
+
+
+@dataclass(slots=True)
+class _Work:
+    lost: frozenset[Path]
+    meant: dict[Path, str]
+    kept: dict[Path, list[int]] = field(default_factory=dict[Path, list[int]])
+
+    def copy(self, value: object, here: Path) -> object:
+        if not any(hole[: len(here)] == here for hole in self.lost):
+            return value
+        if isinstance(value, dict):
+            return self._mapping(cast("dict[str, object]", value), here)
+        if isinstance(value, list):
+            return self._list(cast("list[object]", value), here)
+        return value
+
+    def _mapping(self, entries: dict[str, object], here: Path) -> dict[str, object]:
+        made: dict[str, object] = {}
+        for key, part in entries.items():
+            name = self.meant.get((*here, key))
+            if name is not None and name not in entries:
+                made.setdefault(name, part)
+            elif (*here, key) not in self.lost:
+                made[key] = self.copy(part, (*here, key))
+        return made
+
+    def _list(self, members: list[object], here: Path) -> list[object]:
+        stay = [number for number in range(len(members)) if (*here, number) not in self.lost]
+        if len(stay) < len(members):
+            self.kept[here] = stay
+        return [self.copy(members[number], (*here, number)) for number in stay]
