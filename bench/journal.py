@@ -180,7 +180,7 @@ class _Bare:
     def __init__(self, path: Path) -> None:
         self._sql = sqlite3.connect(path, isolation_level=None)
         for pragma in (
-            "page_size = 1024",
+            "page_size = 2048",
             "journal_mode = WAL",
             "synchronous = FULL",
             "wal_autocheckpoint = 0",

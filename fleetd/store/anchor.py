@@ -38,19 +38,22 @@ class Anchor:
         except OSError:
             os.close(self._fd)
             raise
+        self._slot = 0
 
     def read(self) -> int:
         """The highest commit number that can be trusted."""
         data = os.pread(self._fd, 2 * _SLOT, 0)
-        found = [_number(data[start : start + _NUMBER + _CHECK]) for start in (0, _SLOT)]
-        trusted = [number for number in found if number is not None]
+        found = [(_number(data[at : at + _NUMBER + _CHECK]), at) for at in (0, _SLOT)]
+        trusted = [(number, at) for number, at in found if number is not None]
         if not trusted:
             raise errors.StoreCorrupt("the anchor file does not match its checksum")
-        return max(trusted)
+        newest, self._slot = max(trusted)
+        return newest
 
     def write(self, commit: int) -> None:
         data = _slot(commit)
-        if os.pwrite(self._fd, data, _SLOT * (commit % 2)) != len(data):
+        self._slot = _SLOT - self._slot
+        if os.pwrite(self._fd, data, self._slot) != len(data):
             raise OSError("the anchor file could not be written")
 
     def sync(self) -> None:

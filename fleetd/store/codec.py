@@ -99,16 +99,18 @@ _conditions = msgspec.msgpack.Decoder(_Condition1)
 
 
 def encode_intent(intent: Intent) -> bytes:
+    ref = intent.ref
+    # By position, which is quicker, in the order of the fields.
     return _encoder.encode(
         _Intent1(
-            step=intent.step,
-            kind=intent.ref.kind,
-            name=intent.ref.name,
-            verb=intent.verb,
-            args=_plain_mapping(intent.args),
-            generation=intent.generation,
-            plan=intent.plan,
-            at=_aware(intent.at),
+            intent.step,
+            ref.kind,
+            ref.name,
+            intent.verb,
+            _plain_mapping(intent.args),
+            intent.generation,
+            intent.plan,
+            _aware(intent.at),
         )
     )
 

@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import msgspec
+
 from fleetd.clock import Clock
 
 
@@ -31,7 +33,7 @@ Job = TypeVar("Job", bound=Sized)
 Job_contra = TypeVar("Job_contra", bound=Sized, contravariant=True)
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True):
     """What became of one job."""
 
     value: Any = None
@@ -110,6 +112,10 @@ class _Batch(NamedTuple, Generic[Job]):
 
 _WARY_AT_FIRST = 8
 _WARY = 100
+_STAY = 0.001
+"""Seconds that one caller may ask again and again before the loop turns."""
+_CROWD = 64
+"""Jobs that the loop does together at most: half a millisecond of work."""
 
 
 class ThreadRunner(Generic[Job]):
@@ -123,6 +129,13 @@ class ThreadRunner(Generic[Job]):
     the thread. Five milliseconds is a quarter of the longest pause the loop may make, and well
     above the slowest of a thousand syncs of a good disk (one to two).
 
+    Such a caller goes on at once, and may ask again, for a millisecond; then the loop turns.
+
+    Many short jobs that come together are done on the loop too, as one batch, but only while a
+    batch takes less than a tenth of `patience`. They come again and again, and a loop that mostly
+    waits for the disk does nothing else; a thread would leave it free. Below that there is little
+    to win: waking a thread and being woken costs a tenth of a millisecond by itself.
+
     `lag`: how long lazy work may wait for company before it is written on its own.
     """
 
@@ -135,6 +148,15 @@ class ThreadRunner(Generic[Job]):
     ) -> None:
         self._clock = clock
         self._patience = patience.total_seconds()
+        self._crowd_patience = self._patience / 10
+        self._took = 0.0
+        """Seconds of the last batch of short jobs."""
+        self._looked = 0.0
+        """When that was done."""
+        self._guest: asyncio.Task[Any] | None = None
+        """Who is being served on the loop in this turn of it."""
+        self._leaves = 0.0
+        """When the guest must let the loop turn."""
         self._lag = lag.total_seconds()
         self._inbox: queue.SimpleQueue[_Batch[Job] | None] = queue.SimpleQueue()
         self._gathered: list[Job] = []
@@ -165,12 +187,21 @@ class ThreadRunner(Generic[Job]):
     async def run(self, job: Job) -> Any:  # noqa: ANN401 - the value is the job's own
         if self._loop is None or self._work is None:
             raise RuntimeError("the runner is not started")
-        if self._alone and job.short and not self._wary and self._busy.acquire(blocking=False):
-            self._alone = False
-            self._loop.call_soon(self._turn)
-            reply = self._here(self._work, job)
-            # Others had to stand still meanwhile; now it is their turn.
-            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        if (
+            (self._alone or self._guest is task)
+            and job.short
+            and not self._wary
+            and self._busy.acquire(blocking=False)
+        ):
+            if self._alone:
+                self._alone, self._guest = False, task
+                self._leaves = self._clock.monotonic() + _STAY
+                self._loop.call_soon(self._turn)
+            (reply,) = self._here(self._work, (job,))
+            if self._looked >= self._leaves:
+                # Others had to stand still meanwhile; now it is their turn.
+                await asyncio.sleep(0)
             if reply.error is not None:
                 raise reply.error
             return reply.value
@@ -191,27 +222,41 @@ class ThreadRunner(Generic[Job]):
         self._thread.join()
         self._thread = self._loop = self._work = None
 
-    def _here(self, work: Work[Job], job: Job) -> Reply:
-        """Do a job on the loop; `_busy` is held."""
+    def _here(self, work: Work[Job], jobs: Sequence[Job]) -> Sequence[Reply]:
+        """Do short jobs on the loop; `_busy` is held."""
         try:
-            (reply,) = self._timed(work, [job])
+            replies = self._timed(work, jobs, short=True)
             tired = work.tired
         finally:
             self._busy.release()
         if tired:
             self._inbox.put(_Batch((), ()))
-        return reply
+        return replies
 
     def _turn(self) -> None:
         """The loop has turned: if nobody else came meanwhile, the next one is alone again."""
-        self._alone = not self._gathered
+        self._alone, self._guest = not self._gathered, None
 
     def _send(self) -> None:
-        """Pass on what has gathered."""
-        if self._gathered:
-            self._alone = len(self._gathered) == 1
-            self._inbox.put(_Batch(self._gathered, self._futures))
-            self._gathered, self._futures = [], []
+        """Do what has gathered, or pass it on."""
+        jobs, futures = self._gathered, self._futures
+        if not jobs:
+            return
+        self._gathered, self._futures = [], []
+        self._alone = len(jobs) == 1
+        if self._work is not None and self._brisk(jobs) and self._busy.acquire(blocking=False):
+            _resolve(futures, self._here(self._work, jobs))
+        else:
+            self._inbox.put(_Batch(jobs, futures))
+
+    def _brisk(self, jobs: Sequence[Job]) -> bool:
+        """These are done before a thread would have been woken and have woken us."""
+        return (
+            not self._wary
+            and self._took < self._crowd_patience
+            and len(jobs) <= _CROWD
+            and all(job.short for job in jobs)
+        )
 
     def _serve(
         self, work: Work[Job], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]
@@ -254,14 +299,19 @@ class ThreadRunner(Generic[Job]):
         jobs = [job for batch in batches for job in batch.jobs]
         if jobs:
             futures = [future for batch in batches for future in batch.futures]
-            _tell(loop, _resolve, futures, self._timed(work, jobs))
+            short = all(job.short for job in jobs)
+            _tell(loop, _resolve, futures, self._timed(work, jobs, short=short))
 
-    def _timed(self, work: Work[Job], jobs: Sequence[Job]) -> Sequence[Reply]:
+    def _timed(self, work: Work[Job], jobs: Sequence[Job], *, short: bool) -> Sequence[Reply]:
         began = self._clock.monotonic()
         replies = work.batch(jobs)
-        if all(job.short for job in jobs):
-            quick = self._clock.monotonic() - began < self._patience
-            self._wary = max(0, self._wary - 1) if quick else _WARY
+        if short:
+            self._looked = self._clock.monotonic()
+            self._took = self._looked - began
+            if self._took >= self._patience:
+                self._wary = _WARY
+            elif self._wary:
+                self._wary -= 1
         return replies
 
 

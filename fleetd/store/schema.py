@@ -49,13 +49,14 @@ def connect(path: Path) -> sqlite3.Connection:
     write beside us. FULL: a commit returns when the log is synced. No automatic checkpoints:
     SQLite swallows their errors, and a sync that failed once and "succeeds" when repeated has
     lost data; `database` runs them itself and believes the first error. Small pages: a commit
-    writes whole pages to the log, and an intent is a few hundred bytes.
+    writes whole pages to the log, and an intent is a few hundred bytes. Smaller still would not
+    help: every page that fills up costs three more for the tree above it.
     """
     # Any thread, but one at a time: the runner holds a lock while it works.
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         for pragma in (
-            "page_size = 1024",
+            "page_size = 2048",
             "locking_mode = EXCLUSIVE",
             "synchronous = FULL",
             "wal_autocheckpoint = 0",

@@ -18,12 +18,15 @@ from typing import TypeVar
 from fleetd import errors
 from fleetd.store import codec
 from fleetd.store.base import Entry, Intent, Recorded
+from fleetd.store.codec import encode_intent
 from fleetd.store.database import Database, Job, Kind
 from fleetd.store.runner import Runner
 from fleetd.vocabulary import Ending, Event
 from topology.resource import Ref
 
 Value = TypeVar("Value")
+
+_INTENT = Kind.INTENT
 
 
 class SqliteStore:
@@ -64,8 +67,9 @@ class SqliteStore:
         return self._database.commits
 
     async def intend(self, intent: Intent) -> int:
-        data = codec.encode_intent(intent)
-        return await self._do(Kind.WRITE, partial(self._database.intend, data), short=True)
+        if not self._started:
+            raise errors.StoreBroken("the store is not open")
+        return await self._runner.run(Job(_INTENT, data=encode_intent(intent), short=True))
 
     async def conclude(self, seq: int, ending: Ending, at: datetime) -> None:
         data = codec.encode_ending(ending, at)

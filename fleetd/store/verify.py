@@ -17,7 +17,7 @@ from fleetd.store import rows, schema
 def settled(connection: sqlite3.Connection, *, anchored: int) -> rows.Ledger:
     """The ledger of a database that is whole and has come as far as the anchor says."""
     version = schema.version_of(connection)
-    ledger = _ledger(connection) if version else rows.Ledger()
+    ledger = _carried(connection, _ledger(connection)) if version else rows.Ledger()
     if ledger.version != version:
         raise errors.StoreCorrupt(
             f"the file says version {version}, its ledger says {ledger.version}"
@@ -89,6 +89,24 @@ def _compare(table: str, told: rows.Tally, found: rows.Tally) -> None:
             f"table {table} has {found.count} rows, its tally says {told.count}, "
             f"and their hashes do not add up: rows are missing, doubled or old"
         )
+
+
+def _carried(connection: sqlite3.Connection, ledger: rows.Ledger) -> rows.Ledger:
+    """The ledger after the intents that were appended since its row was written."""
+    found = connection.execute(
+        "SELECT seq, intent, ending, hash FROM journal WHERE seq > ? ORDER BY seq",
+        (ledger.journal.last,),
+    )
+    for row in found:
+        seq, _, ending = rows.check_journal(row)
+        # An ending is written together with the ledger, which would then know the entry.
+        if seq != ledger.journal.last + 1 or ending is not None:
+            raise errors.StoreCorrupt(
+                f"journal entry {seq} does not follow on entry {ledger.journal.last}, the last one "
+                f"that is accounted for: rows are missing or old"
+            )
+        ledger.append(1, row[3])
+    return ledger
 
 
 def _ledger(connection: sqlite3.Connection) -> rows.Ledger:

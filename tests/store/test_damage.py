@@ -15,7 +15,7 @@ from tests.store import samples
 FLIPS = 10_000
 SHARDS = 4
 """Shares of the flips, for test workers."""
-PAGE = 1024
+PAGE = 2048
 FILES = ("fleetd.db", "fleetd.db-wal", "fleetd.anchor")
 
 
@@ -203,6 +203,43 @@ async def test_a_missing_row_is_found(tmp_path: Path, statement: str) -> None:
 
     with pytest.raises(errors.StoreCorrupt, match=r"rows are missing|ledger row is missing"):
         await store.open()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM journal WHERE seq = 22",
+        "DELETE FROM journal WHERE seq = 25",
+        "DELETE FROM journal WHERE seq > 20",
+        "UPDATE journal SET intent = x'00' WHERE seq = 23",
+    ],
+    ids=["middle", "last", "all", "changed"],
+)
+async def test_a_row_that_the_ledger_does_not_know_yet_is_missed(
+    tmp_path: Path, statement: str
+) -> None:
+    """Intents of a killed store, written after its ledger: one that is gone or changed is found."""
+    directory, copy = tmp_path / "state", tmp_path / "copy"
+    store = samples.inline(directory)
+    await store.open()
+    await samples.write(store, 1, 20)
+    for number in range(21, 26):
+        await store.intend(samples.intent(number))
+    held = await samples.read(store)
+    killed = {name: (directory / name).read_bytes() for name in FILES}
+    await store.close()
+    _lay_out(copy, killed)
+    whole = samples.inline(copy)
+    await whole.open()
+    assert await samples.read(whole) == held
+    await whole.close()
+    _lay_out(copy, killed)
+    connection = sqlite3.connect(copy / "fleetd.db", isolation_level=None)
+    assert connection.execute(statement).rowcount > 0
+    connection.close()
+
+    with pytest.raises(errors.StoreCorrupt):
+        await samples.inline(copy).open()
 
 
 async def test_a_row_that_came_back_is_found(tmp_path: Path) -> None:

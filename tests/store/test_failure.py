@@ -46,6 +46,9 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
         def execute(self, *args: Any) -> sqlite3.Cursor:
             return disk.around(functools.partial(super().execute, *args))
 
+        def executemany(self, *args: Any) -> sqlite3.Cursor:
+            return disk.around(functools.partial(super().executemany, *args))
+
     def faulty(path: Any, **options: Any) -> sqlite3.Connection:
         if path == ":memory:":
             return connect(path, **options)
@@ -143,13 +146,14 @@ async def test_an_error_while_opening_leaves_no_lock(disk: Disk, tmp_path: Path)
         await store.close()
 
 
-async def test_everybody_who_waits_hears_of_it(disk: Disk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("statement", [1, 2, 3], ids=["begin", "insert", "commit"])
+async def test_everybody_who_waits_hears_of_it(disk: Disk, tmp_path: Path, statement: int) -> None:
     """Of 32 callers that wait for one commit, all hear that it failed."""
     store = sqlite.SqliteStore(
         tmp_path / "state", runner.ThreadRunner(clock.SystemClock(), patience=timedelta(0))
     )
     await store.open()
-    disk.fails_at = disk.touched + 20
+    disk.fails_at = disk.touched + statement
 
     results = await asyncio.gather(
         *(store.intend(samples.intent(n)) for n in range(32)), return_exceptions=True

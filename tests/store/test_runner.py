@@ -112,6 +112,64 @@ async def test_one_slow_job_sends_the_next_to_the_thread() -> None:
     assert desk.threads[8:] == [True] * 3 + [False] * 20
 
 
+async def test_many_short_jobs_are_one_batch_on_the_loop_while_the_disk_is_brisk() -> None:
+    """Callers that come together share a batch; the loop does it while batches take no time, and
+    leaves it to the thread when one took a tenth of the patience, was large, or was not short."""
+    desk = Desk(asyncio.get_running_loop())
+    threads = runner.ThreadRunner[Sum](desk.time)
+    threads.start(desk)
+    for number in range(9):
+        await threads.run(Sum(number))
+
+    async def crowd(size: int, *, short: bool = True) -> bool:
+        """Come together twice: the first of all may still count as alone. On the loop?"""
+        for _ in range(2):
+            await asyncio.gather(*(threads.run(Sum(n, short)) for n in range(size)))
+        assert desk.batches[-1] == list(range(size))
+        return desk.threads[-1]
+
+    async def calm() -> bool:
+        # On a busy machine the thread may still be on its way to rest; then it takes one more.
+        return any([await crowd(3) for _ in range(1000)])
+
+    assert await calm()
+    desk.took = 0.001
+    assert not await crowd(3)
+    desk.took = 0.0
+    assert await calm()
+    assert not await crowd(65)
+    assert not await crowd(3, short=False)
+    await threads.stop()
+
+
+async def test_a_lone_caller_lets_the_loop_turn_every_millisecond() -> None:
+    """Who asks again and again is served without a pause, and others still get their turn."""
+    desk = Desk(asyncio.get_running_loop(), took=0.0003)
+    threads = runner.ThreadRunner[Sum](desk.time)
+    threads.start(desk)
+    for number in range(1000):
+        # On a busy machine the thread may still be on its way to rest; then it takes one more.
+        await threads.run(Sum(number))
+        if desk.threads[-1]:
+            break
+    turns: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            turns.append(len(desk.batches))
+            await asyncio.sleep(0)
+
+    watching = asyncio.ensure_future(watch())
+    await asyncio.sleep(0)
+    began = len(turns)
+    for number in range(40):
+        await threads.run(Sum(number))
+    watching.cancel()
+    await threads.stop()
+
+    assert 8 <= len(turns) - began <= 12
+
+
 async def test_without_patience_the_loop_does_nothing_itself() -> None:
     """With a patience of zero every job goes to the thread."""
     desk = Desk(asyncio.get_running_loop())
