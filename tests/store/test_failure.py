@@ -4,8 +4,6 @@ import asyncio
 import functools
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -209,59 +207,3 @@ async def test_an_anchor_that_cannot_be_written_breaks_the_store(tmp_path: Path)
         await store.intend(samples.intent(1))
 
     await store.close()
-
-
-FILLS_THE_DISK = """
-import asyncio, resource, signal, sys
-from pathlib import Path
-from fleetd import clock, errors
-from fleetd.store import runner, sqlite
-from tests.store import samples
-
-async def main():
-    store = sqlite.SqliteStore(Path(sys.argv[1]), runner.ThreadRunner(clock.SystemClock()))
-    await store.open()
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-    told = []
-    try:
-        while True:
-            told += await asyncio.gather(*(store.intend(samples.intent(n)) for n in range(4)))
-    except errors.StoreBroken:
-        pass
-    try:
-        await store.intend(samples.intent(1))
-    except errors.StoreBroken:
-        print(max(told), len(await store.journal(limit=10**6)), store.broken.count("failed"))
-    await store.close()
-
-asyncio.run(main())
-"""
-
-
-def _fill(directory: Path) -> tuple[int, int, int]:
-    """Highest number told, entries it could still read, times its `broken` says so."""
-    ran = subprocess.run(
-        [sys.executable, "-c", FILLS_THE_DISK, str(directory)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
-    told, read, failed = ran.stdout.split()
-    return int(told), int(read), int(failed)
-
-
-async def test_a_full_disk_stops_writing_and_loses_nothing(tmp_path: Path) -> None:
-    """A process whose files may not grow hears StoreBroken; all it acknowledged is there."""
-    told, read, failed = _fill(tmp_path / "state")
-
-    store = samples.inline(tmp_path / "state")
-    await store.open()
-    journal = await store.journal(limit=10**6)
-    await store.close()
-
-    assert (read, failed) == (told, 1)
-    assert told > 10
-    assert [entry.seq for entry in journal][:told] == list(range(1, told + 1))
