@@ -8,7 +8,6 @@ good ones.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +20,7 @@ from fleetd.engine import acceptance, records
 from fleetd.engine.state import State
 from fleetd.plan.policy import Policy
 from fleetd.store.base import Store
-from topology import collector, read
+from topology import collector, files, read
 from topology.documents.base import Document
 from topology.documents.region import Region
 from topology.resource import EMPTY, Topology
@@ -199,21 +198,16 @@ def _signature(paths: Sequence[Path]) -> Signature:
     file itself too: `rsync -t` and `cp -p` put the other one back."""
     found: list[tuple[str, int, int, int]] = []
     for path in paths:
-        files = [path] if not path.is_dir() else _below(path)
-        for file in files:
+        every = files.below(path, _closed) if files.is_folder(path) else [path]
+        for file in every:
             try:
                 status = file.stat()
-            except OSError:
+            except (OSError, ValueError):
                 found.append((str(file), -1, -1, -1))
             else:
                 found.append((str(file), status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     return tuple(sorted(found))
 
 
-def _below(folder: Path) -> list[Path]:
-    return [
-        Path(where, name)
-        for where, _, names in os.walk(folder, followlinks=True)
-        for name in names
-        if name.endswith(".yaml")
-    ]
+def _closed(_folder: Path, _cause: OSError) -> None:
+    """Reading them tells it; here it only matters that they are not among the files."""

@@ -6,7 +6,6 @@ nothing here raises for bad input. Whatever the bytes are, the answer is a bundl
 problems, or both.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from topology import complaints, salvage, yamlevents, yamlplace, yamltree
+from topology import complaints, files, salvage, yamlevents, yamlplace, yamltree
 from topology.complaints import Complaint
+from topology.documents import accesses
 from topology.documents import kinds as table
 from topology.documents.base import API_VERSION, NAME, Document
 from topology.problem import Problem
@@ -94,16 +94,30 @@ _GROUP = f"{_GROUP_NAME}/".encode()
 
 
 def load(paths: Sequence[Path], kinds: Kinds = table.KINDS) -> Bundle:
-    """Read files and directories; of directories all `*.yaml` below them, hidden ones aside."""
+    """Read files and directories; of directories all `*.yaml` below them, hidden ones aside. A
+    file that a document names as holding a secret is no document, wherever it lies."""
     work = _Work(kinds)
     seen: set[str] = set()
+    others: dict[str, tuple[Path, bytes | Problem]] = {}
     for path in paths:
         for file in work.files(path):
-            data = work.content(file)
-            if data is None or (real := os.path.realpath(file)) in seen:
+            real = files.real(file)
+            if real in seen:
                 continue
             seen.add(real)
+            data = _content(file)
+            if isinstance(data, bytes) and _GROUP in data:
+                work.take(show_file(file), data, file.parent)
+            else:
+                others[real] = (file, data)
+    secret = work.secret_files() if others else frozenset[str]()
+    for real, (file, data) in others.items():
+        if real in secret:
+            continue
+        if isinstance(data, bytes):
             work.take(show_file(file), data, file.parent)
+        else:
+            work.tell(data)
     work.not_nothing()
     return work.bundle()
 
@@ -136,101 +150,71 @@ class _Work:
 
     def files(self, path: Path) -> list[Path]:
         """The files a path stands for, sorted."""
-        try:
-            if not path.is_dir():
-                return [path]
-        except (OSError, ValueError) as cause:
-            self._unreadable(path, cause)
-            return []
+        if not files.is_folder(path):
+            return [path]
         before = len(self.problems)
-        found = sorted(self._below(path), key=lambda file: file.parts)
+        every = sorted(files.below(path, self._closed), key=lambda file: file.parts)
+        found = [file for file in every if file.suffix == files.SUFFIX]
+        for file in every:
+            if file.suffix != files.SUFFIX:
+                self._misnamed(file)
         if not found and len(self.problems) == before:
-            self._about_file(
-                path,
-                "no-documents",
-                "there is no *.yaml file in this directory",
-                "give the directory that holds the documents; their names end in .yaml",
+            self.tell(
+                _about_file(
+                    path,
+                    "no-documents",
+                    "there is no *.yaml file in this directory",
+                    "give the directory that holds the documents; their names end in .yaml",
+                )
             )
         return found
 
-    def _below(self, folder: Path) -> Iterator[Path]:
-        """All `*.yaml` files below a directory. Hidden names are left out: they are Git's, an
-        editor's, or the versions behind a mounted ConfigMap. A link back up is followed once."""
-        entered: set[str] = set()
-        waiting = [folder]
-        while waiting:
-            here = waiting.pop()
-            real = os.path.realpath(here)
-            if real in entered:
-                continue
-            entered.add(real)
-            try:
-                entries = [entry for entry in here.iterdir() if not entry.name.startswith(".")]
-            except OSError as cause:
-                self._unreadable(here, cause)
-                continue
-            for entry in entries:
-                if entry.is_dir():
-                    waiting.append(entry)
-                elif entry.suffix == ".yaml":
-                    yield entry
-                elif entry.suffix.lower() in {".yml", ".yaml"}:
-                    self._misnamed(entry)
+    def _closed(self, folder: Path, cause: OSError) -> None:
+        self.tell(_unreadable(folder, cause))
 
     def _misnamed(self, file: Path) -> None:
         """A document that would be passed over in silence. Other tools' files may end as they
         like."""
-        data = self.content(file) if file.is_file() else None
-        if data is not None and _GROUP in data:
-            self._about_file(
-                file,
-                "file-misnamed",
-                "of a directory only *.yaml files are read, so this document would be missing",
-                f"rename it to {show_file(Path(file.name).with_suffix('.yaml'))}",
+        data = _content(file)
+        if isinstance(data, bytes) and _GROUP in data:
+            self.tell(
+                _about_file(
+                    file,
+                    "file-misnamed",
+                    "of a directory only *.yaml files are read, so this document would be missing",
+                    f"rename it to {show_file(Path(file.name).with_suffix(files.SUFFIX))}",
+                )
             )
+
+    def secret_files(self) -> frozenset[str]:
+        """The files that hold what documents call secret. Read as documents they would be refused,
+        and a complaint could show what is in them."""
+        items = [*self.items, *(item for item, _ in self.rests)]
+        return frozenset(
+            files.real(item.folder / access.file)
+            for item in items
+            for _, access in accesses.of(item.document)
+            if access.file is not None
+        )
+
+    def tell(self, problem: Problem) -> None:
+        """Complain about a file that was not read, so that nobody calls its documents missing."""
+        self.refused.append(("", ""))
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def not_nothing(self) -> None:
         """An empty set is a slip of the hand: nothing that exists is ever meant to be gone."""
         if self.sources and not self.items and not self.problems:
-            self._about_file(
-                Path(next(iter(self.sources))),
-                "no-documents",
-                "there is not one document in it",
-                f"a document is a mapping with apiVersion: {API_VERSION}, kind, metadata and spec",
+            self.tell(
+                _about_file(
+                    Path(next(iter(self.sources))),
+                    "no-documents",
+                    "there is not one document in it",
+                    f"a document is a mapping with apiVersion: {API_VERSION}, kind, metadata and "
+                    "spec",
+                )
             )
-
-    def content(self, file: Path) -> bytes | None:
-        try:
-            if not file.exists():
-                link = file.is_symlink()
-                self._about_file(
-                    file,
-                    "path-missing",
-                    "this is a link to nothing" if link else "there is no such file or directory",
-                    "remove it, or restore what it leads to" if link else "check the path",
-                )
-            elif not file.is_file():
-                self._about_file(
-                    file, "path-not-a-file", "this is not a file", "give a file or a directory"
-                )
-            else:
-                with file.open("rb") as stream:
-                    return stream.read(yamlevents.BYTES_MAX + 1)
-        except (OSError, ValueError) as cause:
-            self._unreadable(file, cause)
-        return None
-
-    def _unreadable(self, path: Path, cause: Exception) -> None:
-        why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "bad name"
-        self._about_file(
-            path, "path-unreadable", f"cannot be read: {why.lower()}", "check its permissions"
-        )
-
-    def _about_file(self, path: Path, code: str, message: str, hint: str) -> None:
-        self.refused.append(("", ""))
-        problem = Problem(file=show_file(path), code=code, message=message, hint=hint)
-        if problem not in self.problems:
-            self.problems.append(problem)
 
     def take(self, file: str, data: bytes, folder: Path) -> None:
         """Read one file's bytes."""
@@ -302,6 +286,38 @@ class _Work:
                 )
             )
         return len(found)
+
+
+def _content(file: Path) -> bytes | Problem:
+    """What is in a file, or why that cannot be said."""
+    try:
+        if not file.exists():
+            link = file.is_symlink()
+            return _about_file(
+                file,
+                "path-missing",
+                "this is a link to nothing" if link else "there is no such file or directory",
+                "remove it, or restore what it leads to" if link else "check the path",
+            )
+        if not file.is_file():
+            return _about_file(
+                file, "path-not-a-file", "this is not a file", "give a file or a directory"
+            )
+        with file.open("rb") as stream:
+            return stream.read(yamlevents.BYTES_MAX + 1)
+    except (OSError, ValueError) as cause:
+        return _unreadable(file, cause)
+
+
+def _unreadable(path: Path, cause: Exception) -> Problem:
+    why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "bad name"
+    return _about_file(
+        path, "path-unreadable", f"cannot be read: {why.lower()}", "check its permissions"
+    )
+
+
+def _about_file(path: Path, code: str, message: str, hint: str) -> Problem:
+    return Problem(file=show_file(path), code=code, message=message, hint=hint)
 
 
 def _head(value: Value, kinds: Kinds) -> Iterator[Complaint]:

@@ -1,12 +1,13 @@
 """From files to documents, and from mistakes to sentences."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from topology import load
+from topology import files, load
 from topology.documents import fields
 from topology.documents.cluster import Cluster
 from topology.documents.kinds import KINDS
@@ -241,6 +242,54 @@ def test_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
     assert [str(problem) for problem in bundle.problems] == [
         f"{tmp_path}/closed:1:1: cannot be read: permission denied; check its permissions"
     ]
+
+
+def test_a_folder_whose_files_cannot_be_asked_about_is_told_file_by_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names may be listed in a folder that may not be entered: no traceback, a sentence each."""
+    (tmp_path / "a.yaml").write_bytes(EXAMPLE)
+    stat = Path.stat
+
+    def closed(self: Path, **given: bool) -> os.stat_result:
+        if self.parent == tmp_path:
+            raise PermissionError(13, "Permission denied")
+        return stat(self, **given)
+
+    monkeypatch.setattr(Path, "stat", closed)
+
+    assert [str(problem) for problem in load.load([tmp_path]).problems] == [
+        f"{tmp_path}/a.yaml:1:1: cannot be read: permission denied; check its permissions"
+    ]
+
+
+def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
+    """Two of them in each folder would otherwise be a walk without end."""
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.yaml").write_bytes(EXAMPLE)
+        for link in ("up", "again"):
+            (tmp_path / name / link).symlink_to(tmp_path)
+
+    def never(folder: Path, cause: OSError) -> None:
+        raise AssertionError(folder, cause)
+
+    assert len(list(files.below(tmp_path, never))) == 3
+
+
+def test_a_file_named_as_secret_is_not_a_document(tmp_path: Path) -> None:
+    """`access: {file: bmc.yaml}` is relative to the document, so the file often lies beside it. It
+    is neither complained about nor kept; a stranger beside it is."""
+    pool = POOL.replace("{env: B}", "{file: bmc.yaml}")
+    servers = "  servers: [{name: s, bmc: 192.0.2.1, zone: a}]\n"
+    (tmp_path / "pool.yaml").write_text(pool + servers)
+    (tmp_path / "bmc.yaml").write_text("username: admin\npassword: k4n4ry\n")
+    (tmp_path / "stray.yaml").write_text("username: admin\n")
+
+    for paths in ([tmp_path], sorted(tmp_path.iterdir())):
+        bundle = load.load(paths)
+        assert {Path(problem.file).name for problem in bundle.problems} == {"stray.yaml"}
+        assert not [data for data in bundle.sources.values() if b"k4n4ry" in data]
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n---\n", "null\n"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from topology import complaints
 from topology.checks.index import Finding, Index, Path
-from topology.documents import base
+from topology.documents import accesses, base
 from topology.documents.cluster import Cluster
 from topology.documents.pool import ServerPool
 from topology.documents.region import Region
@@ -19,19 +19,10 @@ Found = tuple[base.Document, Path, base.Access]
 
 def of(fleet: Index) -> Iterator[Found]:
     """All of them, in the order of the documents' kinds."""
-    for region in fleet.every(Region):
-        spec = region.spec
-        yield region, ("spec", "garden", "access"), spec.garden.access
-        yield region, ("spec", "metal", "access"), spec.metal.access
-        if spec.secrets.access is not None:
-            yield region, ("spec", "secrets", "access"), spec.secrets.access
-        if spec.git.access is not None:
-            yield region, ("spec", "git", "access"), spec.git.access
-    for pool in fleet.every(ServerPool):
-        yield pool, ("spec", "access"), pool.spec.access
-    for cluster in fleet.every(Cluster):
-        if cluster.spec.adopted is not None:
-            yield cluster, ("spec", "adopted", "access"), cluster.spec.adopted.access
+    for kind in (Region, ServerPool, Cluster):
+        for document in fleet.every(kind):
+            for path, access in accesses.of(document):
+                yield document, path, access
 
 
 def paths(fleet: Index) -> Iterator[Finding]:

@@ -313,7 +313,8 @@ class Access(Model):
     model_config = ONE_OF_THEM
 
     file: FilePath | None = None
-    """A file; a relative path is relative to the document."""
+    """A file; a relative path is relative to the document. It may lie among the documents: a file
+    that is named here is not read as one."""
     env: Variable | None = None
     """An environment variable of the daemon."""
     openbao: OpenBaoAccess | None = None
