@@ -262,10 +262,11 @@ class _Work:
                     item = Item(document=rest.document, file=file, index=index, folder=folder)
                     self.rests.append((item, rest))
             else:
+                item = Item(document=document, file=file, index=index, folder=folder)
                 if not found:
-                    item = Item(document=document, file=file, index=index, folder=folder)
                     self.items.append(item)
                     return 0
+                self.rests.append((item, salvage.Rest.whole(document)))
         kind, name = _identity(value)
         self.refused.append((kind if kind in self.kinds else "", name))
         for complaint in found:

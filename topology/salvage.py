@@ -2,9 +2,10 @@
 What is left of a document when its bad parts are taken out.
 
 A refused document is never used for a plan. But an operator who misspelt one field and named a
-pool that does not exist wants to hear of both, so the rest is looked at as well. Only what can be
-left out is taken out: a field with a default, an unknown field, a member of a list. A field that
-is only misspelt is read as what was meant. Where that is not enough, nothing is left.
+pool that does not exist wants to hear of both, so the rest is looked at as well. What can be left
+out is taken out: a field with a default, an unknown field, a member of a list. A field that is only
+misspelt is read as what was meant. For what a document cannot do without, something stands in that
+leads nowhere, and nothing is said about it. Where that is not enough, nothing is left.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from topology.complaints import Complaint
-from topology.documents import fields
+from topology.documents import fields, stand_ins
 from topology.documents.base import Document
 from topology.yamlevents import Path
 
@@ -31,6 +32,13 @@ class Rest:
     """What was taken out, as it was written."""
     kept: dict[Path, list[int]]
     """For each list with a hole, the numbers of what stayed."""
+    stood_in: bool
+    """Whether something in it was made up, so that nothing may be compared with it."""
+
+    @classmethod
+    def whole(cls, document: Document) -> "Rest":
+        """Of a document with nothing wrong below its head."""
+        return cls(document=document, lost=frozenset(), kept={}, stood_in=False)
 
     def written(self, path: Path) -> Path | None:
         """The place in the file of a place in the rest; None if a hole is at, in or around it."""
@@ -50,33 +58,50 @@ def salvage(
     """The document without the places that are complained about; None if it cannot do without."""
     if len(faults) > FAULTS_MAX:
         return None
+    paths = [fault.path for fault in faults]
     meant = {fault.path: fault.meant for fault in faults if fault.meant}
-    holes = [_hole(model, fault.path) for fault in faults]
-    if None in holes:
-        return None
-    holes += [(*path[:-1], name) for path, name in meant.items()]
-    work = _Work(lost=frozenset(hole for hole in holes if hole is not None), meant=meant)
-    try:
-        document = model.model_validate(work.copy(value, ()))
-    except ValidationError:
-        return None
-    return Rest(document=document, lost=work.lost, kept=work.kept)
+    # First without what is wrong. If that leaves too little, such as a cluster without nodes, then
+    # with something in its place.
+    holes = {path: _hole(model, path) for path in paths}
+    places = {path: _place(model, path) for path in paths}
+    for chosen in (holes, places):
+        made_up = {path: stand_ins.of(model, path) for path, hole in chosen.items() if hole is None}
+        lost = {hole if hole is not None else path for path, hole in chosen.items()}
+        lost |= {(*path[:-1], name) for path, name in meant.items()}
+        work = _Work(lost=frozenset(lost), meant=meant, made_up=made_up)
+        try:
+            document = model.model_validate(work.copy(value, ()))
+        except ValidationError:
+            continue
+        if any(path[:1] == ("metadata",) for path in made_up):
+            nameless = document.metadata.model_copy(update={"name": ""})
+            document = document.model_copy(update={"metadata": nameless})
+        stood_in = bool(made_up)
+        return Rest(document=document, lost=work.lost, kept=work.kept, stood_in=stood_in)
+    return None
 
 
 def _hole(model: type[BaseModel], fault: Path) -> Path | None:
     """The smallest thing around a fault that can be left out."""
     for end in range(len(fault), 0, -1):
         place = fault[:end]
-        found = fields.at(model, place)
-        if isinstance(place[-1], int) or found is None or not found.is_required():
+        if _place(model, place) is not None:
             return place
     return None
+
+
+def _place(model: type[BaseModel], fault: Path) -> Path | None:
+    """The place of a fault itself, if it can be left out."""
+    found = fields.at(model, fault)
+    optional = not fault or isinstance(fault[-1], int) or found is None or not found.is_required()
+    return fault if optional else None
 
 
 @dataclass(slots=True)
 class _Work:
     lost: frozenset[Path]
     meant: dict[Path, str]
+    made_up: dict[Path, object]
     kept: dict[Path, list[int]] = field(default_factory=dict[Path, list[int]])
 
     def copy(self, value: object, here: Path) -> object:
@@ -96,6 +121,9 @@ class _Work:
                 made.setdefault(name, part)
             elif (*here, key) not in self.lost:
                 made[key] = self.copy(part, (*here, key))
+        for path, instead in self.made_up.items():
+            if path[:-1] == here:
+                made.setdefault(str(path[-1]), instead)
         return made
 
     def _list(self, members: list[object], here: Path) -> list[object]:

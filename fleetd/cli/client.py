@@ -19,11 +19,31 @@ TIMEOUT = 10.0
 ANSWER_MAX = 256 * 1024 * 1024
 
 
+def _is_address(server: str) -> bool:
+    if not server.isprintable() or " " in server:
+        return False
+    try:
+        parts = urllib.parse.urlsplit(server)
+        (parts.hostname or "").encode("idna")
+        return (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+            and not (parts.query or parts.fragment)
+        )
+    except ValueError:
+        return False
+
+
 class Client:
     def __init__(self, server: str) -> None:
-        parts = urllib.parse.urlsplit(server)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise Stop(Exit.USAGE, f"{server} is not an address; write e.g. http://127.0.0.1:8440")
+        if "@" in server:
+            # Not shown: what stands before the sign may be a password.
+            raise Stop(Exit.USAGE, "--server has a user in it; leave out what stands before '@'")
+        if not _is_address(server):
+            raise Stop(
+                Exit.USAGE, f"{server!a} is not an address; write e.g. http://127.0.0.1:8440"
+            )
         self._server = server.rstrip("/")
 
     def get(self, path: str, **query: str | int | None) -> Any:  # noqa: ANN401 -- JSON

@@ -87,8 +87,10 @@ def _show(change: diff.Change) -> None:
         console.print("No difference.")
         return
     for line in diff.show(change):
-        mark, rest = line[:1], line[1:]
-        console.print(Text.assemble((mark, _STYLES.get(mark, "")), rest), soft_wrap=True)
+        mark, *rest = output.folded(line)
+        console.print(Text.assemble((mark[:1], _STYLES.get(mark[:1], "")), mark[1:]))
+        for more in rest:
+            console.print(Text(more))
     console.print()
     console.print(
         f"{len(change.added):,} to add, {len(change.changed):,} to change, "

@@ -57,6 +57,10 @@ def leave(code: int | None) -> None:
 def run(command: click.Command, name: str) -> NoReturn:
     """Run a program to its exit."""
     secrets.guard_tracebacks()
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:
+            # Closed by whoever started us (`>&-`): then nobody listens.
+            setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
     sys.exit(_code(command, name))
 
 
@@ -81,10 +85,20 @@ def _code(command: click.Command, name: str) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _say(name, "interrupted", Exit.INTERRUPTED)
     except (ReaderGone, BrokenPipeError):
-        # Nobody is there to be told, and the interpreter must not try to flush once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Nobody is there to be told.
+        _drop_output()
         return Exit.GOOD
+    except OSError as cause:
+        # Files are read where their errors are known; what is left is an answer that cannot be
+        # written, e.g. to a full disk.
+        _drop_output()
+        return _say(name, f"cannot write the answer: {cause.strerror or cause}", Exit.BAD)
     return Exit.GOOD
+
+
+def _drop_output() -> None:
+    """The interpreter must not try to flush once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(name: str, message: str, code: int) -> int:

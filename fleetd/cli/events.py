@@ -16,6 +16,8 @@ POLL = timedelta(seconds=2)
 
 
 def run(frame: Frame, *, about: str | None, since: str | None, watch: bool, now: datetime) -> None:
+    if about is not None and not all(about.partition("/")):
+        raise click.UsageError(f"--for {about} is not KIND/NAME; write e.g. --for cluster/hv")
     asked = client.Client(frame.server)
     begin = now - _span(since) if since else None
     if watch and frame.output == "json":

@@ -6,6 +6,7 @@ one nearer to the end wins.
 """
 
 import functools
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,23 @@ VARIABLE = "FLEETCTL_SERVER"
 OUTPUTS = ("text", "wide", "json", "yaml")
 DRAWINGS = ("dot", "mermaid")
 P = ParamSpec("P")
+
+
+class _Documents(click.Path):
+    """A path that is not empty: `"$DIR"` of a variable that is not set would mean `.`."""
+
+    def convert(
+        self,
+        value: "str | os.PathLike[str]",
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 -- click's own
+        if not os.fspath(value):
+            self.fail("the path is empty; is a variable not set?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATHS = _Documents(path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +70,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--documents",
             multiple=True,
-            type=click.Path(path_type=Path),
+            type=PATHS,
             metavar="DIR",
             help="Documents to work from with --offline; may be given several times.",
         ),

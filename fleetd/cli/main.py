@@ -17,11 +17,10 @@ from fleetd import clock
 from fleetd.cli import ending, frame
 from fleetd.cli.frame import OUTPUTS, Frame
 
-_PATHS = click.Path(path_type=Path)
 _CATALOGUE = click.option(
     "--catalogue",
     multiple=True,
-    type=_PATHS,
+    type=frame.PATHS,
     metavar="DIR",
     help="Your own components, beside those that fleetd brings.",
 )
@@ -70,7 +69,7 @@ def fleetctl(ctx: click.Context, **given: Any) -> None:  # noqa: ANN401 -- the g
 
 
 @fleetctl.command()
-@click.argument("paths", nargs=-1, type=_PATHS, metavar="PATH...")
+@click.argument("paths", nargs=-1, type=frame.PATHS, metavar="PATH...")
 @_CATALOGUE
 @frame.framed("text", "wide", "json", "yaml")
 def validate(within: Frame, paths: tuple[Path, ...], catalogue: tuple[Path, ...]) -> None:
@@ -83,7 +82,7 @@ def validate(within: Frame, paths: tuple[Path, ...], catalogue: tuple[Path, ...]
 
 
 @fleetctl.command()
-@click.argument("paths", nargs=-1, type=_PATHS, metavar="PATH...")
+@click.argument("paths", nargs=-1, type=frame.PATHS, metavar="PATH...")
 @_CATALOGUE
 @frame.framed(*OUTPUTS, *frame.DRAWINGS)
 def render(within: Frame, paths: tuple[Path, ...], catalogue: tuple[Path, ...]) -> None:
@@ -95,7 +94,7 @@ def render(within: Frame, paths: tuple[Path, ...], catalogue: tuple[Path, ...]) 
 
 
 @fleetctl.command()
-@click.argument("paths", nargs=-1, type=_PATHS, metavar="[PATH...]")
+@click.argument("paths", nargs=-1, type=frame.PATHS, metavar="[PATH...]")
 @_CATALOGUE
 @click.option("--region", help="Only this region.")
 @click.option("--exit-code", is_flag=True, help="End with 3 if there is something to do.")
@@ -110,11 +109,11 @@ def plan(within: Frame, **given: Any) -> None:  # noqa: ANN401 -- passed through
 
 
 @fleetctl.command()
-@click.argument("paths", nargs=-1, type=_PATHS, metavar="PATH...")
+@click.argument("paths", nargs=-1, type=frame.PATHS, metavar="PATH...")
 @click.option(
     "--against",
     multiple=True,
-    type=_PATHS,
+    type=frame.PATHS,
     metavar="OLD",
     help="Compare with these documents instead of the daemon's; may be given several times.",
 )

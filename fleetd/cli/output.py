@@ -8,6 +8,7 @@ document and nothing else. Everything passes `secrets.scrub`.
 import contextlib
 import json
 import sys
+import textwrap
 import threading
 from collections.abc import Generator, Iterable
 
@@ -42,6 +43,16 @@ def answers() -> Console:
 def width() -> int:
     """Columns to lay out for: those of the terminal, or what reads well in a file."""
     return answers().width if sys.stdout.isatty() else 100
+
+
+def folded(line: str) -> list[str]:
+    """A line as a terminal shows it best: broken between words, the rest of it set in. Elsewhere
+    it stays one line."""
+    if not sys.stdout.isatty():
+        return [line]
+    return textwrap.wrap(
+        line, width(), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    ) or [line]
 
 
 def table(shown: Table) -> None:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_every_command_explains_itself(command: str) -> None:
         ("get", "server", "--offline"),
         ("--offline", "events"),
         ("events", "--watch", "-o", "json"),
+        ("events", "--for", "hv"),
+        ("events", "--for", "cluster/"),
+        ("validate", ""),
+        ("plan", "--offline", "--documents", ""),
+        ("tree", "--server", "http://[::1"),
+        ("tree", "--server", "http://.example"),
+        ("tree", "--server", "http://127.0.0.1:99999"),
+        ("tree", "--server", "http://127.0.0.1\n:1"),
         ("completion", "powershell"),
         (),
     ],
@@ -99,6 +108,33 @@ def test_a_broken_pipe_is_quiet(args: tuple[str, ...]) -> None:
     assert programs.without_progress(process.stderr.read().decode()) == ""
     process.stderr.close()
     assert process.wait(30) == 0
+
+
+def test_an_answer_that_cannot_be_written() -> None:
+    """A full disk is one sentence, and a closed stream none."""
+    with Path("/dev/full").open("wb") as full:
+        process = start("validate", MINIMAL, stdout=full, stderr=subprocess.PIPE)
+        _, err = process.communicate(timeout=30)
+    said = programs.without_progress(err.decode())
+    assert said == "fleetctl: cannot write the answer: No space left on device\n"
+    assert process.returncode == 1
+    shell = f"exec {sys.executable} -m fleetd.cli.main validate {MINIMAL} >&- 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", shell], cwd=programs.ROOT, check=False).returncode == 0
+
+
+def test_a_password_in_the_address_of_the_daemon_is_not_repeated() -> None:
+    """It is refused, because nothing is done with it."""
+    ran = programs.fleetctl("tree", "--server", "http://me:k4n4ry@127.0.0.1:1")
+    assert ran.code == 2
+    assert "k4n4ry" not in ran.err
+
+
+def test_a_difference_is_broken_between_words() -> None:
+    """On a terminal no word is cut in two, and what belongs to a line is set in."""
+    args = ("diff", "topology/examples/two-zones", "--against", MINIMAL)
+    lines = on_terminal(*args, NO_COLOR="1").splitlines()
+    assert "    storage cluster and move the data" in map(str.rstrip, lines)
+    assert max(len(line) for line in lines if "\x1b" not in line) <= 80
 
 
 def test_an_interrupt() -> None:

@@ -124,6 +124,10 @@ OF_ONE_FIELD: tuple[Check, ...] = (
 may look at a document with holes; the others would complain about the holes."""
 
 
+COMPARING: tuple[Check, ...] = (gardener.counts, versions.releases)
+"""Of those, the ones that compare two fields of a document: not where one of them was made up."""
+
+
 def check(bundle: load.Bundle) -> list[Problem]:
     """Everything that is wrong between the documents, sorted by place."""
     fleet = indexes.index(bundle)
@@ -140,6 +144,7 @@ def _of_rests(fleet: indexes.Index) -> Iterator[indexes.Finding]:
     for one in OF_ONE_FIELD:
         for finding in one(beside):
             item, path = finding.spot
-            written = rests[id(item.document)].written(path)
-            if written is not None:
+            rest = rests[id(item.document)]
+            written = rest.written(path)
+            if written is not None and not (rest.stood_in and one in COMPARING):
                 yield dataclasses.replace(finding, spot=indexes.Spot(item, written))
