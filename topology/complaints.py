@@ -188,7 +188,7 @@ def _wrong_type(case: _Case, wanted: Sequence[str]) -> Complaint:
             f"has no value, but {needed} is needed",
             "write it after the ':', or remove the field"
             if optional
-            else case.expected or f"write {needed}",
+            else _how_to_change(value, needed, case),
         )
     return _complaint(
         case,
@@ -378,6 +378,10 @@ def _nearest(word: str, known: Sequence[str], least: float = LIKE_A_FIELD) -> st
     if len(word) > 100:
         return None
     lower = {name.lower(): name for name in known}
+    begun = [name for name in lower if len(word) >= 3 and name.startswith(word.lower())]
+    if len(begun) == 1:
+        # `min` for minimum: shorter than what is alike, and meant without doubt.
+        return lower[begun[0]]
     close = difflib.get_close_matches(word.lower().replace("_", ""), lower, n=1, cutoff=least)
     return lower[close[0]] if close else None
 

@@ -115,7 +115,13 @@ def _plain_utf8(data: bytes) -> bytes:
             )
         )
     if data.startswith(_OTHER_ENCODINGS) or b"\x00" in data[:4]:
-        raise Stop(_whole_file("yaml-not-utf8", "the file is UTF-16 or UTF-32", "save it as UTF-8"))
+        raise Stop(
+            _whole_file(
+                "yaml-not-utf8",
+                "the file is binary, or text in UTF-16 or UTF-32",
+                "save it as text in UTF-8",
+            )
+        )
     if len(_DIRECTIVE.findall(data)) > DIRECTIVES_MAX:
         raise Stop(
             _whole_file(

@@ -61,7 +61,8 @@ def _name(value: str) -> str:
 
 
 def _quote(value: str) -> str:
-    return repr(value if len(value) <= 80 else value[:77] + "...")
+    """With signs of other scripts spelled out: a Cyrillic a looks like any other."""
+    return ascii(value if len(value) <= 80 else value[:77] + "...")
 
 
 Name = Annotated[

@@ -56,7 +56,7 @@ def _repair(value: str) -> str:
     """What to write instead of an address with something around it, if one can be seen."""
     for part, hint in (
         (value.strip(), "write {} without spaces"),
-        (value.partition("://")[2].rstrip("/"), "write {} alone, without scheme or path"),
+        (_URL.sub(r"\1\2", value), "write {} alone, without scheme, port or path"),
         (value.partition("/")[0], "write {} alone, without the length of the network"),
         (value.rpartition(":")[0].strip("[]"), "write {} and put the port into redfish.port"),
         (value.strip("[]"), "write {} without brackets"),
@@ -66,9 +66,16 @@ def _repair(value: str) -> str:
             return hint.format(ip_address(part))
         except ValueError:
             continue
+    if _MAC.fullmatch(value):
+        return "this is a hardware address; write the IP address that the BMC has"
+    if _DOTTED.fullmatch(value):
+        return "write four numbers from 0 to 255 with dots between them"
     return "write the address of the BMC, not its host name"
 
 
+_URL = re.compile(r"[a-z+]+://(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::[0-9]+)?(?:/.*)?")
+_MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
+_DOTTED = re.compile(r"[0-9]+(\.[0-9]+)+")
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
