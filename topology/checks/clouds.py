@@ -3,6 +3,7 @@ stand on. Names and roles of their clusters are looked at in `checks.references`
 
 from collections.abc import Iterator
 
+from topology.checks import index as indexes
 from topology.checks import references
 from topology.checks.index import Finding, Index, Path
 from topology.documents.cloud import Cloud, Service
@@ -65,9 +66,18 @@ def complete(fleet: Index) -> Iterator[Finding]:
 
 
 def services(fleet: Index) -> Iterator[Finding]:
-    """Each service has the services it talks to."""
+    """Each service has the services it talks to, and the hypervisors have Nova."""
     for cloud in fleet.every(Cloud):
         given = cloud.spec.services
+        if cloud.spec.hypervisors and Service.NOVA not in given:
+            names = indexes.listed(cloud.spec.hypervisors)
+            yield fleet.complain(
+                cloud,
+                ("spec", "services"),
+                code="service-missing",
+                message=f"nova is not in the list, so the hosts of {names} could never join",
+                hint="add nova and what it needs: keystone, glance, placement, neutron",
+            )
         for number, service in enumerate(given):
             missing = [need for need in NEEDS.get(service, ()) if need not in given]
             if missing:
