@@ -27,6 +27,9 @@ from topology.resource import EMPTY, Topology
 
 _log = structlog.stdlib.get_logger("fleetd.documents")
 
+LOGGED_MAX = 50
+"""Problems in the log, each time the documents become worse."""
+
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
@@ -36,6 +39,9 @@ class _Found:
 
     signature: Signature
     complaint: str
+    """The first problem and the number of the others: what fits into an answer."""
+    more: tuple[str, ...] = ()
+    """The others, for the log; of very many the first."""
     offer: acceptance.Offer | None = None
     documents: tuple[Document, ...] = ()
     shown: Sequence[Mapping[str, Any]] = ()
@@ -105,6 +111,8 @@ class Documents:
             complaint = found.offer.refused if found.offer is not None else found.complaint
             if complaint != self.complaint:
                 _log.error("documents not taken", why=complaint)
+                for problem in found.more:
+                    _log.error("documents not taken", why=problem)
             self.complaint = complaint
             return
         await self._take(found, found.offer)
@@ -171,17 +179,18 @@ class Documents:
     def _found(self, signature: Signature, old: Topology) -> _Found:
         reading = read.read(self._paths, self._catalogue)
         if reading.topology is None:
-            first, more = reading.problems[0], len(reading.problems) - 1
-            return _Found(signature, f"{first}" + (f" (and {more} more)" if more else ""))
+            first, *others = map(str, reading.problems)
+            count = f" (and {len(others)} more; `fleetctl validate` shows all)" if others else ""
+            return _Found(signature, first + count, tuple(others[:LOGGED_MAX]))
         documents = tuple(item.document for item in reading.bundle.items)
         return _Found(
             signature,
             "",
-            acceptance.offer(
+            offer=acceptance.offer(
                 old if old.resources else EMPTY, reading.topology, self._rows, self._consents
             ),
-            documents,
-            [
+            documents=documents,
+            shown=[
                 document.model_dump(mode="json", by_alias=True, exclude_unset=True)
                 for document in documents
             ],

@@ -7,6 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import structlog
+from structlog import testing
 
 from fleetd.clock import LoopClock
 from fleetd.documents import Documents
@@ -174,3 +176,22 @@ async def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path: Path) ->
     await documents.look()
 
     assert "managemenx" in documents.complaint
+
+
+async def test_every_problem_is_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads the log of a refused reload need not repair one fault to learn of the next."""
+    store = MemoryStore()
+    await store.open()
+    text = EXAMPLE.read_text().replace("role: management", "role: manager")
+    _write(tmp_path, text.replace("pool: metal, minimum: 4", "pool: metl, minimum: 4"))
+
+    log = testing.LogCapture()
+    silent = structlog.wrap_logger(None, processors=[log], wrapper_class=structlog.BoundLogger)
+    monkeypatch.setattr("fleetd.documents._log", silent)
+
+    documents = await _daemon(store, tmp_path)
+
+    told = [str(line["why"]) for line in log.entries if line["event"] == "documents not taken"]
+    assert documents.complaint == told[0]
+    assert "(and 2 more; `fleetctl validate` shows all)" in told[0]
+    assert ["metl" in line for line in told] == [False, True, True]
