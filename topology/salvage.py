@@ -32,13 +32,15 @@ class Rest:
     """What was taken out, as it was written."""
     kept: dict[Path, list[int]]
     """For each list with a hole, the numbers of what stayed."""
-    stood_in: bool
-    """Whether something in it was made up, so that nothing may be compared with it."""
 
     @classmethod
     def whole(cls, document: Document) -> "Rest":
         """Of a document with nothing wrong below its head."""
-        return cls(document=document, lost=frozenset(), kept={}, stood_in=False)
+        return cls(document=document, lost=frozenset(), kept={})
+
+    def lacks(self, names: frozenset[str]) -> bool:
+        """Whether something was taken out, or made up, at or below a field of these names."""
+        return any(not names.isdisjoint(hole) for hole in self.lost)
 
     def written(self, path: Path) -> Path | None:
         """The place in the file of a place in the rest; None if a hole is at, in or around it."""
@@ -59,7 +61,11 @@ def salvage(
     if len(faults) > FAULTS_MAX:
         return None
     paths = [fault.path for fault in faults]
-    meant = {fault.path: fault.meant for fault in faults if fault.meant}
+    meant = {
+        fault.path: fault.meant
+        for fault in faults
+        if fault.meant and not _is_there(value, (*fault.path[:-1], fault.meant))
+    }
     # First without what is wrong. If that leaves too little, such as a cluster without nodes, then
     # with something in its place.
     holes = {path: _hole(model, path) for path in paths}
@@ -76,9 +82,20 @@ def salvage(
         if any(path[:1] == ("metadata",) for path in made_up):
             nameless = document.metadata.model_copy(update={"name": ""})
             document = document.model_copy(update={"metadata": nameless})
-        stood_in = bool(made_up)
-        return Rest(document=document, lost=work.lost, kept=work.kept, stood_in=stood_in)
+        return Rest(document=document, lost=work.lost, kept=work.kept)
     return None
+
+
+def _is_there(value: object, path: Path) -> bool:
+    """Whether the document has something at a place."""
+    for part in path:
+        if isinstance(value, dict) and part in value:
+            value = cast("dict[str | int, object]", value)[part]
+        elif isinstance(value, list) and isinstance(part, int):
+            value = cast("list[object]", value)[part]
+        else:
+            return False
+    return True
 
 
 def _hole(model: type[BaseModel], fault: Path) -> Path | None:

@@ -79,7 +79,8 @@ def _in_all(fleet: Index, pool: ServerPool, asks: list[Ask]) -> Iterator[Finding
 
 def _by_zone(fleet: Index, pool: ServerPool, asks: list[Ask]) -> Iterator[Finding]:
     region = fleet.regions.get(pool.spec.region)
-    if region is None:
+    if region is None or len(set(region.spec.zones)) == 1:
+        # Of one zone the sum of all tells everything.
         return
     have = by_zone(pool)
     if not have.keys() <= set(region.spec.zones):

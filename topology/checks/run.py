@@ -7,7 +7,7 @@ operator sees everything at once.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from topology import load
 from topology.checks import (
@@ -109,12 +109,10 @@ OF_ONE_FIELD: tuple[Check, ...] = (
     hosts.aggregates,
     labels.valid,
     gardener.names,
-    gardener.counts,
     gardener.tolerance,
     gardener.drains,
     gardener.taints,
     versions.images,
-    versions.releases,
     flows.names,
     flows.paths,
     rollouts.names,
@@ -124,8 +122,19 @@ OF_ONE_FIELD: tuple[Check, ...] = (
 may look at a document with holes; the others would complain about the holes."""
 
 
-COMPARING: tuple[Check, ...] = (gardener.counts, versions.releases)
-"""Of those, the ones that compare two fields of a document: not where one of them was made up."""
+OF_SOME_FIELDS: Mapping[Check, frozenset[str]] = {
+    clouds.complete: frozenset({"hypervisors", "storage", "services"}),
+    clouds.services: frozenset({"hypervisors", "services"}),
+    ceph.stretched: frozenset({"ceph"}),
+    gardener.counts: frozenset({"minimum", "maximum"}),
+    gardener.nodes: frozenset({"workers"}),
+    networks.fit: frozenset({"pods", "services", "nodes"}),
+    versions.present: frozenset({"kubernetes", "image", "workers"}),
+    versions.kubernetes: frozenset({"kubernetes"}),
+    versions.releases: frozenset({"release"}),
+}
+"""Those that compare fields of one document, and the fields: they may look at a document whose
+holes are elsewhere."""
 
 
 def check(bundle: load.Bundle) -> list[Problem]:
@@ -141,10 +150,11 @@ def _of_rests(fleet: indexes.Index) -> Iterator[indexes.Finding]:
     """What is wrong with the good parts of refused documents."""
     rests = {id(item.document): rest for item, rest in fleet.bundle.rests}
     beside = indexes.beside(fleet, [item for item, _ in fleet.bundle.rests])
-    for one in OF_ONE_FIELD:
+    for one in (*OF_ONE_FIELD, *OF_SOME_FIELDS):
+        needed = OF_SOME_FIELDS.get(one, frozenset())
         for finding in one(beside):
             item, path = finding.spot
             rest = rests[id(item.document)]
             written = rest.written(path)
-            if written is not None and not (rest.stood_in and one in COMPARING):
+            if written is not None and not rest.lacks(needed):
                 yield dataclasses.replace(finding, spot=indexes.Spot(item, written))
