@@ -1,5 +1,5 @@
 """When work may happen: windows that never open, time zones that do not exist, freezes without
-an end."""
+an end, budgets of nothing."""
 
 import re
 import zoneinfo
@@ -67,6 +67,21 @@ def freezes(fleet: Index) -> Iterator[Finding]:
             else:
                 spans.append((first, last, number))
         yield from _endless(fleet, region, spans)
+
+
+def budgets(fleet: Index) -> Iterator[Finding]:
+    """At least one may be down at a time, or no host is ever updated again."""
+    for region in fleet.every(Region):
+        given = region.spec.budgets
+        for name in ("rack", "zone", "pool", "clusters"):
+            if getattr(given, name) == 0:
+                yield fleet.complain(
+                    region,
+                    ("spec", "budgets", name),
+                    code="budget-of-nothing",
+                    message="with a budget of 0 nothing disruptive could ever start",
+                    hint="write 1 or more; to stop a region until further notice, pause it",
+                )
 
 
 def moment(text: str, *, end: bool = False) -> datetime | None:
