@@ -33,3 +33,22 @@ def test_a_life(tmp_path: Path) -> None:
         process.stderr.read()
         process.stderr.close()
         assert process.wait(30) == 0
+
+
+def test_a_reload_that_comes_too_early_ends_nothing() -> None:
+    """From its first moment the program does not die of SIGHUP."""
+    code = (
+        "import os, signal, sys; from fleetd import __main__;"
+        "sys.modules['fleetd.cli.daemon'] = type(sys)('early');"
+        "sys.modules['fleetd.cli.daemon'].main = lambda: os.kill(os.getpid(), signal.SIGHUP);"
+        "__main__.main(); print('alive')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "alive\n"), ran.stderr
