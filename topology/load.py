@@ -89,6 +89,15 @@ class Bundle:
 
 Kinds = Mapping[str, type[Document]]
 
+_ELSEWHERE = {
+    **dict.fromkeys(table.KINDS, "it describes a fleet: give it among the documents"),
+    **dict.fromkeys(
+        ("Component", "HealthProfile"),
+        "it belongs to the catalogue: keep it in a directory of its own, and give that with "
+        "--catalogue",
+    ),
+}
+"""What to say of a kind that is known, but not here."""
 _GROUP_NAME = API_VERSION.partition("/")[0]
 _GROUP = f"{_GROUP_NAME}/".encode()
 
@@ -359,11 +368,12 @@ def _head(value: Value, kinds: Kinds) -> Iterator[Complaint]:
         )
     if not isinstance(kind, str) or kind not in kinds:
         known = f"the kinds are {', '.join(kinds)}"
+        elsewhere = _ELSEWHERE.get(kind) if isinstance(kind, str) else None
         yield Complaint(
             path=("kind",),
             code="field-missing" if kind is None else "unknown-kind",
             message="is missing" if kind is None else f"there is no kind {complaints.show(kind)}",
-            hint=f"{close} {known}" if close else known,
+            hint=elsewhere or (f"{close} {known}" if close else known),
         )
 
 

@@ -371,7 +371,7 @@ def test_other_kinds_can_be_loaded_with_their_own_table() -> None:
     bundle = load.load_bytes({"f.yaml": REGION.encode()}, kinds={"Cluster": Cluster})
 
     assert [problem.code for problem in bundle.problems] == ["unknown-kind"]
-    assert bundle.problems[0].hint == "the kinds are Cluster"
+    assert bundle.problems[0].hint == "it describes a fleet: give it among the documents"
 
 
 @pytest.mark.parametrize("kind", KINDS)
