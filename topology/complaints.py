@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from topology.documents import fields
+from topology.documents import base, fields
 from topology.yamlevents import Path
 
 SHOWN_MAX = 60
@@ -387,9 +387,10 @@ def _nearest(word: str, known: Sequence[str], least: float = LIKE_A_FIELD) -> st
 
 
 def show(value: object) -> str:
-    """A value for a sentence: cut, and nothing unprintable."""
+    """A value for a sentence: cut, nothing unprintable, and of an address nothing that may be a
+    password or a token."""
     if isinstance(value, str):
-        return ascii(value if len(value) <= SHOWN_MAX else value[: SHOWN_MAX - 3] + "...")
+        return base.quote(value, SHOWN_MAX)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

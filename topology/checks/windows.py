@@ -57,11 +57,13 @@ def freezes(fleet: Index) -> Iterator[Finding]:
             if first is None or last is None:
                 continue
             if last <= first:
+                when = "before" if last < first else "the moment"
                 yield fleet.complain(
                     region,
                     (*at, "to"),
                     code="freeze-reversed",
-                    message=f"the freeze ends at {freeze.to}, before it begins at {freeze.from_}",
+                    message=f"the freeze ends at {freeze.to}, {when} it begins"
+                    + (f" at {freeze.from_}" if last < first else ""),
                     hint="swap from and to, or correct the year",
                 )
             else:

@@ -56,13 +56,20 @@ def _name(value: str) -> str:
             "name-too-long", f"{len(value)} characters are more than 63", "shorten the name"
         )
     if not NAME.fullmatch(value):
-        raise complain("name-invalid", f"{_quote(value)} is not a name", NAME_HINT)
+        raise complain("name-invalid", f"{quote(value)} is not a name", NAME_HINT)
     return value
 
 
-def _quote(value: str) -> str:
-    """With signs of other scripts spelled out: a Cyrillic a looks like any other."""
-    return ascii(value if len(value) <= 80 else value[:77] + "...")
+def quote(value: str, most: int = 80) -> str:
+    """A text for a sentence: cut, with signs of other scripts spelled out, because a Cyrillic a
+    looks like any other, and without what may be the password or the token of an address."""
+    before, at, rest = value.rpartition("@")
+    told = f"...@{rest}" if at and ":" in before else value
+    if "://" in value:
+        for sign in "?#":
+            path, found, _ = told.partition(sign)
+            told = f"{path}{sign}..." if found else told
+    return ascii(told if len(told) <= most else told[: most - 3] + "...")
 
 
 Name = Annotated[
@@ -79,7 +86,7 @@ def _object(value: str) -> str:
     if len(value) > 253 or not OBJECT.fullmatch(value):
         raise complain(
             "name-invalid",
-            f"{_quote(value)} is not the name of an object in Kubernetes",
+            f"{quote(value)} is not the name of an object in Kubernetes",
             "use lower-case letters, digits, '-' and '.', starting and ending with a letter or "
             "digit",
         )
@@ -90,7 +97,7 @@ def _type(value: str) -> str:
     if len(value) > 63 or not TYPE.fullmatch(value):
         raise complain(
             "name-invalid",
-            f"{_quote(value)} cannot be a name in a CloudProfile",
+            f"{quote(value)} cannot be a name in a CloudProfile",
             "use at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter "
             "or digit",
         )
@@ -128,7 +135,7 @@ def _kubernetes(value: object) -> object:
         bare = value.removeprefix("v")
         raise complain(
             "version-invalid",
-            f"{_quote(value)} is not a Kubernetes version",
+            f"{quote(value)} is not a Kubernetes version",
             f'write it without the v: "{bare}"'
             if _SEMVER.fullmatch(bare)
             else 'write all three parts in quotes, e.g. "1.33.4"',
@@ -157,7 +164,7 @@ def _release(value: object) -> object:
     if isinstance(value, str) and not _RELEASE.fullmatch(value):
         raise complain(
             "release-invalid",
-            f"{_quote(value)} is not an OpenStack release",
+            f"{quote(value)} is not an OpenStack release",
             'write year and half, e.g. "2025.2"',
         )
     return value
@@ -202,7 +209,7 @@ def _duration(value: object) -> timedelta:
         return value
     found = parse_duration(value) if isinstance(value, str) else None
     if found is None or found <= timedelta(0):
-        shown = _quote(value) if isinstance(value, str) else "this"
+        shown = quote(value) if isinstance(value, str) else "this"
         if isinstance(value, int | float) and not isinstance(value, bool):
             shown = f"{value} without a unit"
         raise complain(
@@ -228,7 +235,7 @@ def _secret_key(value: str) -> str:
     if len(value) > 253 or not SECRET_KEY.fullmatch(value):
         raise complain(
             "secret-key-invalid",
-            f"{_quote(value)} cannot be a key of a Secret",
+            f"{quote(value)} cannot be a key of a Secret",
             "use letters, digits, '-', '_' and '.', e.g. password",
         )
     return value

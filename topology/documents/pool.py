@@ -7,7 +7,16 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from topology.documents.base import Access, Document, Labels, Model, Name, TypeName, complain
+from topology.documents.base import (
+    Access,
+    Document,
+    Labels,
+    Model,
+    Name,
+    TypeName,
+    complain,
+    quote,
+)
 
 
 def _address(value: object) -> object:
@@ -26,13 +35,13 @@ def _address(value: object) -> object:
     except ValueError:
         raise complain(
             "bmc-address-invalid",
-            f"{value[:80]!r} is not an IP address",
+            f"{quote(value)} is not an IP address",
             f"{_repair(value[:80])}; one that does not parse stops the metal operator for all "
             "servers",
         ) from None
     if isinstance(parsed, IPv6Address) and parsed.scope_id:
         raise complain(
-            "bmc-address-invalid", f"{value[:80]!r} has a zone index", "remove the part after '%'"
+            "bmc-address-invalid", f"{quote(value)} has a zone index", "remove the part after '%'"
         )
     if _of_no_machine((parsed.ipv4_mapped or parsed) if parsed.version == 6 else parsed):
         raise complain(
@@ -57,6 +66,7 @@ def _repair(value: str) -> str:
     for part, hint in (
         (value.strip(), "write {} without spaces"),
         (_URL.sub(r"\1\2", value), "write {} alone, without scheme, port or path"),
+        (value.rpartition("@")[2].rstrip("/"), "write {} alone; user and password go into access"),
         (value.partition("/")[0], "write {} alone, without the length of the network"),
         (value.rpartition(":")[0].strip("[]"), "write {} and put the port into redfish.port"),
         (value.strip("[]"), "write {} without brackets"),
