@@ -1,0 +1,1 @@
+"""How fleetd speaks to the APIs of an OpenStack cloud."""

@@ -1,0 +1,266 @@
+"""
+The wire to an OpenStack cloud: logging in, and the few requests that fleetd makes.
+
+Where Keystone is, its own object on the control-plane cluster says; who we are, the clouds.yaml
+that the c5c3-operator keeps there. Both are read anew for each look, so a rotated credential is
+used at once. Everything here blocks and runs in `Network.blocking`. The one rule: the secret goes
+into the session and nowhere else, and no error quotes a request.
+"""
+
+import base64
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+import requests
+from keystoneauth1 import exceptions
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+
+from fleetd import errors, plainyaml
+from fleetd.clouds import shape
+from fleetd.kube import errors as kube
+from fleetd.secrets import Secret
+from fleetd.tools import Tools
+
+CREDENTIALS = "k-orc-clouds-yaml"
+LIMIT = 10.0
+"""Seconds for one request. A look has 20."""
+COMPUTE = "2.88"
+"""Microversion: uuids of services and hypervisors, servers of a hypervisor, migrations by host."""
+PLACEMENT = "1.6"
+"""Microversion: traits."""
+VERSIONS: Mapping[str, str] = {
+    "compute": "2.1",
+    "network": "2.0",
+    "block-storage": "3",
+    "placement": "1",
+    "identity": "3",
+}
+"""Of the APIs. A catalogue may name the service or one version of it; both lead there."""
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+class CannotLook(errors.FleetError):
+    """The cloud, or the way to it, does not answer, or not yet."""
+
+
+class Denied(errors.FleetError):
+    """It answers, and our account may not."""
+
+
+class Refused(errors.FleetError):
+    """It answers, and will not do it as asked."""
+
+
+class NotThere(errors.FleetError):
+    """The service has no endpoint in the catalogue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    url: str
+    region: str
+    credential: str
+    """Id of the application credential."""
+    secret: Secret
+
+
+async def login(tools: Tools, backend: str, namespace: str, cloud: str) -> Login:
+    """Raises CannotLook while the control plane has no credential for us."""
+    client = tools.clusters.client(backend)
+    found = await client.get(await client.find("", "Secret"), CREDENTIALS, namespace)
+    if found is None:
+        raise CannotLook(f"Secret {CREDENTIALS} is not in {namespace} yet")
+    try:
+        text = base64.b64decode(shape.part(found, "data")["clouds.yaml"]).decode()
+        clouds: Json = plainyaml.load(text)["clouds"]
+        entry: Json = next(iter(clouds.values()))
+        auth: Json = entry["auth"]
+        credential = str(auth["application_credential_id"])
+        secret = Secret(str(auth["application_credential_secret"]))
+        url = str(auth["auth_url"])
+    except (KeyError, ValueError, TypeError, StopIteration, plainyaml.Error):
+        raise CannotLook(f"clouds.yaml in Secret {CREDENTIALS} cannot be read") from None
+    keystone = await _keystone(tools, backend, namespace, cloud)
+    return Login(
+        url=f"{keystone}/v3" if keystone else url,
+        region=str(entry.get("region_name") or ""),
+        credential=credential,
+        secret=secret,
+    )
+
+
+async def _keystone(tools: Tools, backend: str, namespace: str, cloud: str) -> str:
+    """Where Keystone is, as its operator says; what is in clouds.yaml may be an address that only
+    the cluster knows."""
+    try:
+        cache = await tools.clusters.cache(backend, "keystone.openstack.c5c3.io", "Keystone")
+    except kube.NotFound:
+        return ""
+    live = cache.get(f"{cloud}-keystone", namespace)
+    url = str(shape.part(live, "status").get("endpoint") or "")
+    return url.rstrip("/").removesuffix("/v3")
+
+
+async def ask(tools: Tools, who: Login, call: "Callable[[Cloud], T]") -> T:
+    """Runs `call` with a session of its own."""
+
+    def work() -> T:
+        with _session(tools.net.session(), who) as cloud, _translated():
+            return call(cloud)
+
+    return await tools.net.blocking(work)
+
+
+@contextmanager
+def _session(plain: requests.Session, who: Login) -> "Generator[Cloud]":
+    auth = v3.ApplicationCredential(
+        auth_url=who.url,
+        application_credential_id=who.credential,
+        application_credential_secret=who.secret.reveal(),
+    )
+    session = Session(auth=auth, session=plain, timeout=LIMIT, app_name="fleetd")
+    try:
+        yield Cloud(session, who.region)
+    finally:
+        plain.close()
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except exceptions.Forbidden as cause:
+        raise Denied(_said(cause)) from None
+    except (exceptions.EndpointNotFound, exceptions.CatalogException) as cause:
+        raise NotThere(_said(cause)) from None
+    except exceptions.Unauthorized as cause:
+        raise CannotLook(f"our application credential is not accepted: {_said(cause)}") from None
+    except exceptions.HttpError as cause:
+        if cause.http_status >= 500 or cause.http_status in (408, 429):
+            raise CannotLook(_said(cause)) from None
+        raise Refused(_said(cause)) from None
+    except exceptions.ClientException as cause:
+        raise CannotLook(_said(cause)) from None
+
+
+def _said(cause: Exception) -> str:
+    return " ".join(str(cause).split())[:300]
+
+
+class Cloud:
+    """One cloud while a session lasts."""
+
+    def __init__(self, session: Session, region: str) -> None:
+        self._session: Any = session
+        self._region = region
+
+    def _at(self, service: str) -> Any:  # noqa: ANN401 - keystoneauth has few types
+        return Adapter(
+            session=self._session,
+            service_type=service,
+            interface="public",
+            region_name=self._region or None,
+            version=VERSIONS[service],
+        )
+
+    def registered(self, kind: str) -> bool:
+        """Whether the catalogue has an endpoint of this type."""
+        try:
+            url = self._session.get_endpoint(
+                service_type=kind, interface="public", region_name=self._region or None
+            )
+        except exceptions.EndpointNotFound:
+            return False
+        return bool(url)
+
+    # Services and their state.
+
+    def nova_services(self) -> list[Json]:
+        return self._list(self._at("compute"), "/os-services", "services", COMPUTE)
+
+    def neutron_agents(self) -> list[Json]:
+        return self._list(self._at("network"), "/agents", "agents")
+
+    def cinder_services(self) -> list[Json]:
+        return self._list(self._at("block-storage"), "/os-services", "services")
+
+    # Hosts.
+
+    def servers_on(self, host: str) -> list[Json]:
+        query = f"/servers/detail?all_tenants=1&host={host}"
+        return self._list(self._at("compute"), query, "servers", COMPUTE)
+
+    def servers(self) -> list[Json]:
+        return self._list(self._at("compute"), "/servers/detail?all_tenants=1", "servers", COMPUTE)
+
+    def migrations(self, host: str) -> list[Json]:
+        return self._list(self._at("compute"), f"/os-migrations?host={host}", "migrations", COMPUTE)
+
+    # Aggregates and traits.
+
+    def aggregates(self) -> list[Json]:
+        return self._list(self._at("compute"), "/os-aggregates", "aggregates", COMPUTE)
+
+    def make_aggregate(self, name: str, zone: str) -> int:
+        wanted: Json = {"name": name, "availability_zone": zone or None}
+        answer = self._at("compute").post(
+            "/os-aggregates", json={"aggregate": wanted}, microversion=COMPUTE, raise_exc=True
+        )
+        return int(_decoded(answer)["aggregate"]["id"])
+
+    def set_metadata(self, aggregate: int, metadata: Mapping[str, str]) -> None:
+        body = {"set_metadata": {"metadata": dict(metadata)}}
+        self._at("compute").post(
+            f"/os-aggregates/{aggregate}/action", json=body, microversion=COMPUTE, raise_exc=True
+        )
+
+    def drop_aggregate(self, aggregate: int) -> None:
+        self._at("compute").delete(
+            f"/os-aggregates/{aggregate}", microversion=COMPUTE, raise_exc=True
+        )
+
+    def traits(self) -> list[str]:
+        answer = self._at("placement").get(
+            "/traits?name=startswith:CUSTOM_", microversion=PLACEMENT, raise_exc=True
+        )
+        return list(_decoded(answer)["traits"])
+
+    def make_trait(self, name: str) -> None:
+        self._at("placement").put(f"/traits/{name}", microversion=PLACEMENT, raise_exc=True)
+
+    # Accounts.
+
+    def project(self, name: str, domain: str) -> str:
+        """Its id; empty if there is none."""
+        domains = self._list(self._at("identity"), f"/domains?name={domain}", "domains")
+        if not domains:
+            return ""
+        query = f"/projects?name={name}&domain_id={domains[0]['id']}"
+        projects = self._list(self._at("identity"), query, "projects")
+        return str(projects[0]["id"]) if projects else ""
+
+    def _list(self, proxy: Any, path: str, key: str, version: str | None = None) -> list[Json]:  # noqa: ANN401
+        """All pages of a list."""
+        found: list[Json] = []
+        following: str | None = path
+        while following:
+            answer = proxy.get(following, microversion=version, raise_exc=True)
+            body = _decoded(answer)
+            found += body.get(key) or []
+            links: list[Json] = body.get(f"{key}_links") or []
+            following = next((one["href"] for one in links if one.get("rel") == "next"), None)
+        return found
+
+
+def _decoded(answer: Any) -> Json:  # noqa: ANN401
+    try:
+        return msgspec.json.decode(answer.content, type=Json)
+    except msgspec.MsgspecError:
+        raise CannotLook("it did not answer as an OpenStack API does") from None

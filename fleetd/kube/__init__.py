@@ -1,0 +1,1 @@
+"""How fleetd speaks to Kubernetes API servers."""

@@ -1,0 +1,446 @@
+"""
+What one server has of one kind, kept up to date by a watch: reading it costs no request.
+
+It lists, watches from there, and after a break goes on where it was, or lists again. It never goes
+back in time: an object is not replaced by an older version of itself, and one that was deleted
+does not come back. Who reads says who he is (`by`) and is woken once when what he read changes;
+he reads again, and is woken again.
+
+A cache is always a little behind. The one rule: whoever reads it asks `check` first, or gets it
+from `Clusters.cache`, which does; a cache without a connection says "could not look", never
+"not there".
+"""
+
+import asyncio
+import contextlib
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import structlog
+
+from fleetd.clock import Clock
+from fleetd.kube import errors
+from fleetd.kube.client import Change, KubeClient, Listing, Object
+from fleetd.kube.kinds import Kind
+from topology.resource import Ref
+
+_log = structlog.stdlib.get_logger("fleetd.kube.cache")
+
+BOOKMARK = 60.0
+"""Seconds. An API server sends a bookmark about once a minute, also when nothing changes."""
+STALL = 2 * BOOKMARK
+"""No word for so long: one bookmark may be late, two are not. The connection is dead."""
+WATCH = 300
+"""Seconds until the server ends a watch; up to twice that, so that a hundred watches that began
+together do not end together."""
+LIST_LIMIT = 60.0
+"""Seconds for a whole list. 10,000 objects are 20 pages of some 50 ms."""
+RELIST = timedelta(minutes=30)
+"""So old may the last list get. A watch that lost an event without saying so is put right then."""
+SHORT = 1.0
+"""Seconds. A watch that ends sooner is a fault, not an end."""
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+LONGEST_RETRY_AFTER = 300.0
+LAG = timedelta(seconds=30)
+"""So long may the connection be lost until readers are told: five attempts (1, 2, 4, 8, 16 s)."""
+REWRITTEN = timedelta(minutes=10)
+"""A server that stays behind what we have seen for so long does not lag: its history was rewritten,
+as by a restored backup."""
+BURIED = 4096
+"""Deleted objects that are remembered, so that a late word of them does not bring them back."""
+BREATH = 256
+"""Changes that are taken in one go, some milliseconds; then others run."""
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class Stale(errors.Unreachable):
+    """The cache has lost its server for too long to speak for it, or never reached it."""
+
+
+class Cache:
+    """Of one kind, in one namespace or in all. `run` keeps it up to date until it is cancelled."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        clock: Clock,
+        rng: random.Random,
+        wake: Callable[[Ref], None],
+        managed_fields: bool = False,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._namespace = namespace
+        self._clock = clock
+        self._rng = rng
+        self._wake = wake
+        self._managed_fields = managed_fields
+        """A third of an object's size; nobody but a debugger reads them."""
+
+        self._objects: dict[Key, Object] = {}
+        self._sorted: tuple[Object, ...] | None = None
+        self._buried: OrderedDict[str, None] = OrderedDict()
+        self._readers: dict[Key, dict[Ref, None]] = {}
+        self._readers_of_all: dict[Ref, None] = {}
+        self._read_at = clock.monotonic()
+
+        self._version = ""
+        """Where the next watch begins; empty: list first."""
+        self._seen = ""
+        """The newest version that the server told us by itself."""
+        self._listed_at: datetime | None = None
+        self._behind_since: datetime | None = None
+        self._stranger = False
+        """Whether the next list may come from another server than the last."""
+
+        self._limit: asyncio.Timeout | None = None
+        self._poked = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._failures = 0
+        self.error = ""
+        """Why it does not follow the server; empty while it does."""
+        self.unserved = False
+        """Whether the server says that it does not know the kind any more."""
+        self.fresh_since: datetime | None = None
+        """Since when it follows the server without a break; None while it does not."""
+        self.lost_since: datetime | None = None
+        """Since when it does not."""
+
+    def __str__(self) -> str:
+        return f"{self._kind.kind} in {self._namespace}" if self._namespace else self._kind.kind
+
+    # Reading.
+
+    @property
+    def kind(self) -> Kind:
+        return self._kind
+
+    @property
+    def idle(self) -> timedelta:
+        """How long nobody has read it."""
+        return timedelta(seconds=self._clock.monotonic() - self._read_at)
+
+    def get(self, name: str, namespace: str = "", *, by: Ref | None = None) -> Object | None:
+        """Not to be changed by the reader: it is the cache's own."""
+        self._reading()
+        key = (namespace, name)
+        if by is not None:
+            self._readers.setdefault(key, {})[by] = None
+        return self._objects.get(key)
+
+    def items(self, namespace: str = "", *, by: Ref | None = None) -> tuple[Object, ...]:
+        """In the order of namespace and name. Whatever changes in the cache wakes the reader, so
+        read with `get` what you know the name of."""
+        self._reading()
+        if by is not None:
+            self._readers_of_all[by] = None
+        if self._sorted is None:
+            self._sorted = tuple(self._objects[key] for key in sorted(self._objects))
+        if not namespace:
+            return self._sorted
+        return tuple(one for one in self._sorted if _key(one)[0] == namespace)
+
+    async def synced(self, within: float) -> None:
+        """Until it has listed once. Raises `Stale` if that failed, or takes longer than `within`
+        seconds."""
+        if self._listed_at is None:
+            try:
+                async with asyncio.timeout(within):
+                    await self._tried.wait()
+            except TimeoutError:
+                raise Stale(f"{self} was not listed within {within:g} s") from None
+        if self._listed_at is None:
+            raise Stale(f"could not list {self}: {self.error}")
+
+    def check(self, lag: timedelta = LAG) -> None:
+        """Raises `Stale` if the connection has been lost for longer than `lag`."""
+        if self._listed_at is None:
+            raise Stale(f"{self} was not listed yet")
+        if self.lost_since is not None and self._clock.now() - self.lost_since > lag:
+            since = f"{self.lost_since:%Y-%m-%d %H:%M:%S}"
+            raise Stale(f"nothing heard of {self} since {since}: {self.error}")
+
+    def _reading(self) -> None:
+        self._read_at = self._clock.monotonic()
+        if self._listed_at is None:
+            raise Stale(f"{self} was not listed yet")
+
+    # Our own writes.
+
+    def note(self, obj: Object) -> None:
+        """What the server answered to a write of ours; the watch will say the same, later."""
+        if obj.get("apiVersion") != self._kind.api_version or obj.get("kind") != self._kind.kind:
+            return
+        key = _key(obj)
+        if self._namespace and key[0] != self._namespace:
+            return
+        # Not the writer's own dict: he may go on to change it.
+        self._put(key, {**obj, "metadata": dict(obj["metadata"])})
+
+    def note_deleted(self, name: str, namespace: str = "", uid: str = "") -> None:
+        """It is gone for good, not only marked for deletion."""
+        self._remove((namespace, name), uid)
+
+    # Keeping up.
+
+    def use(self, client: KubeClient) -> None:
+        """Go on with another client, at once. It may lead to another server: list anew."""
+        self._client = client
+        self._version = ""
+        self._stranger = True
+        self._failures = 0
+        if self._listed_at is None:
+            self._tried.clear()
+        self._poked.set()
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def run(self) -> None:
+        try:
+            while True:
+                wait = await self._attempt()
+                await self._pause(wait)
+        finally:
+            self._lost(errors.Unreachable("the cache has stopped"))
+
+    async def _attempt(self) -> float:
+        """Follow for as long as it goes. Gives the seconds to wait before the next attempt."""
+        self._poked.clear()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        cause = await self._session()
+        if cause is None or self._poked.is_set():
+            return 0
+        if loop.time() - began > LONGEST_WAIT:
+            # What lasted so long is not one more failure in a row.
+            self._failures = 0
+        return self._lose(cause)
+
+    async def _session(self) -> errors.KubeError | None:
+        """List if need be, and watch. Gives what ended it, or None for a good end."""
+        try:
+            async with asyncio.timeout(LIST_LIMIT) as self._limit:
+                await self._catch_up()
+                await self._follow(self._limit)
+        except TimeoutError:
+            return errors.Unreachable("the server was silent for too long")
+        except errors.Gone as cause:
+            self._version = ""
+            return cause
+        except errors.KubeError as cause:
+            return cause
+        finally:
+            self._limit = None
+        return None
+
+    async def _catch_up(self) -> None:
+        now = self._clock.now()
+        old = self._listed_at is None or now - self._listed_at > RELIST
+        if not self._version or old or self.unserved:
+            self._kind = await self._client.find(self._kind.group, self._kind.kind)
+            seen = "" if self._stranger else self._seen
+            listing = await self._client.list(self._kind, self._namespace)
+            self._take_all(listing, seen)
+            self._gain()
+        elif self.lost_since is not None:
+            # A quiet watch says nothing for a minute; that it stands again must be known sooner.
+            seen = self._seen
+            version = await self._client.version(self._kind, self._namespace)
+            if self._rewritten(version, seen):
+                raise errors.Gone("the server's history was rewritten")
+            self._gain()
+
+    async def _follow(self, limit: asyncio.Timeout) -> None:
+        loop = asyncio.get_running_loop()
+        began = heard = loop.time()
+        limit.reschedule(heard + STALL)
+        seconds = WATCH + int(WATCH * self._rng.random())
+        changes = self._client.watch(
+            self._kind, self._namespace, version=self._version, seconds=seconds
+        )
+        taken = 0
+        async with contextlib.aclosing(changes):
+            async for change in changes:
+                now = loop.time()
+                if now - heard >= 1:
+                    # Not for each change: setting a timer costs as much as taking one.
+                    heard = now
+                    limit.reschedule(heard + STALL)
+                self._failures = 0
+                self._take(change)
+                taken += 1
+                if taken % BREATH == 0:
+                    await asyncio.sleep(0)
+        if loop.time() - began < SHORT:
+            raise errors.Unreachable("the server ended the watch at once")
+        self._failures = 0
+
+    async def _pause(self, seconds: float) -> None:
+        """Cut short by a new client."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._poked.wait()
+        except TimeoutError:
+            pass
+
+    def _gain(self) -> None:
+        if self.fresh_since is None:
+            self.fresh_since = self._clock.now()
+            if self.lost_since is not None:
+                _log.info("follows again", cache=str(self))
+        self.lost_since = None
+        self.error = ""
+        self.unserved = False
+        self._tried.set()
+
+    def _lost(self, cause: errors.KubeError) -> None:
+        # Its words, not itself: an exception holds on to all that was on the way.
+        self.error = str(cause)
+        self.unserved = isinstance(cause, errors.NotFound)
+        self.fresh_since = None
+        if self.lost_since is None:
+            self.lost_since = self._clock.now()
+        self._tried.set()
+
+    def _lose(self, cause: errors.KubeError) -> float:
+        """The seconds to wait before the next attempt."""
+        if self.lost_since is None:
+            _log.info("does not follow", cache=str(self), error=str(cause))
+        self._lost(cause)
+        self._failures += 1
+        if isinstance(cause, errors.Gone) and self._failures == 1:
+            return 0
+        # 2**6 seconds are more than the longest wait.
+        longest = min(FIRST_WAIT * 2 ** min(self._failures - 1, 6), LONGEST_WAIT)
+        wait = longest * (0.5 + self._rng.random() / 2)
+        if isinstance(cause, errors.TooMany):
+            wait = max(wait, min(cause.retry_after, LONGEST_RETRY_AFTER))
+        return wait
+
+    # What the server says.
+
+    def _take_all(self, listing: Listing, seen: str) -> None:
+        """`seen` is the newest version that was known when the list was asked for."""
+        found = {_key(item): item for item in listing.items}
+        if self._rewritten(listing.version, seen):
+            self._buried.clear()
+            for key in [key for key in self._objects if key in found]:
+                del self._objects[key]
+            seen = self._seen = ""
+        for key, old in list(self._objects.items()):
+            # What we wrote while the list was on its way is newer than the list. Versions of
+            # another server mean nothing here: its absences are as real as any.
+            newer = bool(seen) and _older(listing.version, _version(old))
+            if key not in found and not newer:
+                self._remove(key)
+        if self._stranger:
+            self._buried.clear()
+        for key, item in found.items():
+            self._put(key, item)
+        self._seen = listing.version if self._stranger else _newer(self._seen, listing.version)
+        self._version = listing.version
+        self._stranger = False
+        self._listed_at = self._clock.now()
+
+    def _rewritten(self, version: str, seen: str) -> bool:
+        """Raises if the server is behind what it said before. True: it has been for so long that
+        it will not catch up, and is to be believed."""
+        if not _older(version, seen):
+            self._behind_since = None
+            return False
+        if self._behind_since is None:
+            self._behind_since = self._clock.now()
+        if self._clock.now() - self._behind_since < REWRITTEN:
+            raise errors.Unreachable(
+                f"the server is at version {version}, but {seen} was seen before"
+            )
+        return True
+
+    def _take(self, change: Change) -> None:
+        obj = change.object
+        version = _version(obj)
+        match change.type:
+            case "ADDED" | "MODIFIED":
+                self._put(_key(obj), obj)
+            case "DELETED":
+                self._remove(_key(obj), _uid(obj))
+            case _:
+                pass
+        if version:
+            self._version = _newer(self._version, version)
+            self._seen = _newer(self._seen, version)
+
+    def _put(self, key: Key, obj: Object) -> None:
+        uid = _uid(obj)
+        if uid in self._buried:
+            return
+        old = self._objects.get(key)
+        if old is not None:
+            if _uid(old) != uid:
+                self._bury(_uid(old))
+            elif _version(obj) == _version(old) or _older(_version(obj), _version(old)):
+                return
+        if not self._managed_fields:
+            obj["metadata"].pop("managedFields", None)
+        self._objects[key] = obj
+        self._changed(key)
+
+    def _remove(self, key: Key, uid: str = "") -> None:
+        """Whoever has another uid is a later object of the same name, and stays."""
+        old = self._objects.get(key)
+        self._bury(uid or (_uid(old) if old is not None else ""))
+        if old is not None and uid in ("", _uid(old)):
+            del self._objects[key]
+            self._changed(key)
+
+    def _bury(self, uid: str) -> None:
+        if uid:
+            self._buried[uid] = None
+            if len(self._buried) > BURIED:
+                self._buried.popitem(last=False)
+
+    def _changed(self, key: Key) -> None:
+        self._sorted = None
+        readers = self._readers.pop(key, {})
+        readers.update(self._readers_of_all)
+        self._readers_of_all = {}
+        for ref in readers:
+            self._wake(ref)
+
+
+def _metadata(obj: Object) -> dict[str, Any]:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        raise errors.Unreachable("the server sent an object without metadata")
+    return cast("dict[str, Any]", meta)
+
+
+def _key(obj: Object) -> Key:
+    meta = _metadata(obj)
+    return str(meta.get("namespace") or ""), str(meta.get("name") or "")
+
+
+def _uid(obj: Object) -> str:
+    return str(_metadata(obj).get("uid") or "")
+
+
+def _version(obj: Object) -> str:
+    return str(_metadata(obj).get("resourceVersion") or "")
+
+
+def _older(one: str, other: str) -> bool:
+    """Whether `one` is surely older. Versions that are not numbers say nothing."""
+    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
+
+
+def _newer(one: str, other: str) -> str:
+    return one if _older(other, one) else other

@@ -1,0 +1,368 @@
+"""
+A client of one API server: objects in, objects out, as plain dicts.
+
+It neither retries nor waits nor remembers objects; a read goes to the server and is its newest
+word. Whoever keeps a cache hears of what was written here through `Listener`, so that nobody
+reads an answer that is older than what he did himself.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+import msgspec
+
+from fleetd.kube import errors, transport
+from fleetd.kube.kinds import Discovery, Kind
+from fleetd.kube.transport import Request, Response, Transport
+
+Object = dict[str, Any]
+"""As it came. Whoever wants to change one copies it first: it may be in a cache as well."""
+
+MANAGER = "fleetd"
+PAGE = 500
+"""Objects. 500 of 3 KiB are 1.5 MiB and some milliseconds of decoding, in which nothing else
+runs."""
+
+
+class Listing(NamedTuple):
+    items: list[Object]
+    version: str
+    """Where a watch that misses nothing begins."""
+
+
+class Change(NamedTuple):
+    type: str
+    """ADDED, MODIFIED, DELETED or BOOKMARK."""
+    object: Object
+
+
+class Listener(Protocol):
+    """Hears what the server said about an object it had just written or deleted."""
+
+    def wrote(self, kind: Kind, obj: Object) -> None: ...
+
+    def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None: ...
+
+
+class _Meta(msgspec.Struct, rename={"version": "resourceVersion", "more": "continue"}):
+    version: str = ""
+    more: str = ""
+
+
+class _List(msgspec.Struct):
+    metadata: _Meta
+    items: list[Object] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: Object
+
+
+_LIST = msgspec.json.Decoder(_List)
+_EVENT = msgspec.json.Decoder(_Event)
+_OBJECT = msgspec.json.Decoder(Object)
+
+
+class KubeClient:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        manager: str = MANAGER,
+        listener: Listener | None = None,
+    ) -> None:
+        self._transport = transport
+        self._manager = manager
+        self._listener = listener
+        self._discovery = Discovery(transport)
+
+    async def find(self, group: str, kind: str) -> Kind:
+        """Raises `errors.NotFound` if the server does not serve it (yet)."""
+        return await self._discovery.find(group, kind)
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        """None: there is no such object. A server that does not know the kind is an error."""
+        try:
+            response = await self._ask(Request(method="GET", path=kind.path(name, namespace)))
+        except errors.NotFound as missing:
+            if self._no_such_object(missing):
+                return None
+            raise
+        return _decoded(response)
+
+    async def list(
+        self, kind: Kind, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+    ) -> Listing:
+        """All of them, at one moment. Takes several requests if there are more than `limit`."""
+        query = _given(labelSelector=labels, fieldSelector=fields, limit=str(limit))
+        try:
+            return await self._pages(kind, namespace, query)
+        except errors.Gone:
+            # The moment of the first page is out of the server's memory: take a newer one.
+            return await self._pages(kind, namespace, query)
+
+    async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listing:
+        items: list[Object] = []
+        path = kind.path(namespace=namespace)
+        while True:
+            response = await self._kind_ask(Request(method="GET", path=path, query=query))
+            page = _page(response, path)
+            for item in page.items or ():
+                # Built-in kinds are listed without saying what they are; elsewhere they do.
+                item.setdefault("apiVersion", kind.api_version)
+                item.setdefault("kind", kind.kind)
+                items.append(item)
+            if not page.metadata.more:
+                return Listing(items, page.metadata.version)
+            query = {**query, "continue": page.metadata.more}
+
+    async def version(self, kind: Kind, namespace: str = "") -> str:
+        """Where the server stands now. Costs one object, however many there are."""
+        path = kind.path(namespace=namespace)
+        response = await self._kind_ask(Request(method="GET", path=path, query={"limit": "1"}))
+        return _page(response, path).metadata.version
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        version: str = "",
+        labels: str = "",
+        seconds: int = 300,
+    ) -> AsyncGenerator[Change]:
+        """What changes after `version`, until the server ends it, after `seconds` at the latest.
+        Close it with `aclose` when you stop reading early."""
+        query = _given(
+            watch="true",
+            allowWatchBookmarks="true",
+            resourceVersion=version,
+            labelSelector=labels,
+            timeoutSeconds=str(seconds),
+        )
+        request = Request(method="GET", path=kind.path(namespace=namespace), query=query)
+        lines = cast("AsyncGenerator[bytes]", self._transport.lines(request))
+        async with contextlib.aclosing(lines):
+            try:
+                async for line in lines:
+                    yield _change(line)
+            except errors.NotFound as missing:
+                self._no_such_object(missing)
+                raise
+
+    async def create(
+        self, kind: Kind, body: Mapping[str, Any], namespace: str = "", *, dry_run: bool = False
+    ) -> Object:
+        """The namespace is the argument's, or else that of the body."""
+        meta = _meta(body)
+        request = Request(
+            method="POST",
+            path=kind.path(namespace=namespace or meta.get("namespace", "")),
+            query=self._writing(dry_run=dry_run),
+            body=_encoded(_complete(kind, body)),
+        )
+        return await self._write(kind, request)
+
+    async def apply(
+        self,
+        kind: Kind,
+        body: Mapping[str, Any],
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        subresource: str = "",
+    ) -> Object:
+        """Server-side apply: the body says what we own, everything else stays. `Conflict` if a
+        field has another owner, unless `force`."""
+        meta = _meta(body)
+        query = self._writing(dry_run=dry_run)
+        if force:
+            query["force"] = "true"
+        request = Request(
+            method="PATCH",
+            path=kind.path(_name(meta), meta.get("namespace", ""), subresource),
+            query=query,
+            body=_encoded(_complete(kind, body)),
+            content_type=transport.APPLY,
+        )
+        return await self._write(kind, request)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        change: Mapping[str, Any] | Sequence[Any],
+        namespace: str = "",
+        how: str = transport.MERGE,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        request = Request(
+            method="PATCH",
+            path=kind.path(name, namespace, subresource),
+            query=self._writing(dry_run=dry_run),
+            body=_encoded(change),
+            content_type=how,
+        )
+        return await self._write(kind, request)
+
+    async def replace(
+        self,
+        kind: Kind,
+        body: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """All of it, as the body says. With a resourceVersion in it: only if it is still that."""
+        meta = _meta(body)
+        request = Request(
+            method="PUT",
+            path=kind.path(_name(meta), meta.get("namespace", ""), subresource),
+            query=self._writing(dry_run=dry_run),
+            body=_encoded(_complete(kind, body)),
+        )
+        return await self._write(kind, request)
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        uid: str = "",
+        propagation: str = "Background",
+    ) -> bool:
+        """False: it was not there. True: it is gone, or will be when its finalizers are done.
+        `Conflict` if the object of that name is not the one with this `uid`."""
+        options: Object = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+        }
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        request = Request(method="DELETE", path=kind.path(name, namespace), body=_encoded(options))
+        try:
+            answer = _decoded(await self._ask(request))
+        except errors.NotFound as missing:
+            if self._no_such_object(missing):
+                return False
+            raise
+        if self._listener is not None:
+            # A Status: it is gone. The object itself: its finalizers are still at work.
+            gone = cast("Object", answer.get("details") or {}).get("uid")
+            if answer.get("kind") == kind.kind:
+                self._listener.wrote(kind, answer)
+            elif answer.get("kind") == "Status" and isinstance(gone, str) and gone:
+                self._listener.deleted(kind, name, namespace, gone)
+        return True
+
+    async def post(
+        self, path: str, body: Mapping[str, Any], query: Mapping[str, str] | None = None
+    ) -> Object:
+        """For what is not an object's life: a token, a kubeconfig, an access review."""
+        request = Request(method="POST", path=path, query=query or {}, body=_encoded(body))
+        return _decoded(await self._ask(request))
+
+    async def raw(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """The body of a GET, whatever it is: `/version`, `/readyz`, a service behind the proxy."""
+        request = Request(method="GET", path=path, query=query or {}, accept="*/*")
+        return (await self._ask(request)).body
+
+    async def _write(self, kind: Kind, request: Request) -> Object:
+        answer = _decoded(await self._kind_ask(request))
+        # A subresource may answer with something else of the same name, e.g. a Scale.
+        if (
+            self._listener is not None
+            and "dryRun" not in request.query
+            and answer.get("kind") == kind.kind
+        ):
+            self._listener.wrote(kind, answer)
+        return answer
+
+    async def _kind_ask(self, request: Request) -> Response:
+        try:
+            return await self._ask(request)
+        except errors.NotFound as missing:
+            self._no_such_object(missing)
+            raise
+
+    async def _ask(self, request: Request) -> Response:
+        response = await self._transport.send(request)
+        if not 200 <= response.status < 300:
+            raise errors.of(response.status, response.body, response.headers)
+        return response
+
+    def _no_such_object(self, missing: errors.NotFound) -> bool:
+        """Whether it is the object that is missing. The path itself is answered without a Status:
+        then the kind moved to another version, or is gone, and has to be found again."""
+        if missing.reason == "NotFound":
+            return True
+        self._discovery.forget()
+        return False
+
+    def _writing(self, *, dry_run: bool) -> dict[str, str]:
+        query = {"fieldManager": self._manager}
+        if dry_run:
+            query["dryRun"] = "All"
+        return query
+
+
+def _change(line: bytes) -> Change:
+    try:
+        event = _EVENT.decode(line)
+    except msgspec.MsgspecError:
+        raise errors.Unreachable("the watch broke off in the middle of a line") from None
+    if event.type == "ERROR":
+        raise errors.of_status(event.object)
+    return Change(event.type, event.object)
+
+
+def _page(response: Response, path: str) -> _List:
+    try:
+        return _LIST.decode(response.body)
+    except msgspec.MsgspecError:
+        raise _not_an_api_server(path) from None
+
+
+def _decoded(response: Response) -> Object:
+    try:
+        return _OBJECT.decode(response.body)
+    except msgspec.MsgspecError:
+        raise _not_an_api_server("it") from None
+
+
+def _not_an_api_server(what: str) -> errors.Unreachable:
+    return errors.Unreachable(f"{what} did not answer as an API server does")
+
+
+def _encoded(body: object) -> bytes:
+    return msgspec.json.encode(body, enc_hook=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"an object cannot hold a {type(value).__name__}")
+
+
+def _meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", body.get("metadata") or {})
+
+
+def _name(meta: Mapping[str, Any]) -> str:
+    name = meta.get("name")
+    if not name:
+        raise errors.Invalid("the object has no metadata.name")
+    return str(name)
+
+
+def _complete(kind: Kind, body: Mapping[str, Any]) -> Object:
+    """The kind was found on the server; a manifest was written before anybody asked."""
+    return {**body, "apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def _given(**query: str) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value}

@@ -1,0 +1,266 @@
+"""
+The API servers fleetd has access to, by backend: a client and the caches of each.
+
+A kubeconfig is kept in memory only, and is replaced while everything runs: caches go on with the
+new one, requests under way end on the old one. Whatever a client from here writes is noted in the
+caches, so no driver reads an answer that is older than its own deed. The one rule: `run` owns every
+cache, and no cache, however it fails, ends it.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from fleetd.clock import Clock
+from fleetd.kube import client as kube
+from fleetd.kube import errors
+from fleetd.kube.cache import Cache
+from fleetd.kube.client import KubeClient, Object
+from fleetd.kube.kinds import Kind
+from fleetd.kube.transport import Transport
+from fleetd.secrets import Secret
+from topology.resource import Ref
+
+_log = structlog.stdlib.get_logger("fleetd.kube.clusters")
+
+SYNC_LIMIT = 10.0
+"""Seconds for the first list of a cache. A look has 20, and wants some for the rest."""
+UNUSED = timedelta(minutes=30)
+"""A cache that nobody has read for so long is given up. What is Ready is looked at twice a minute,
+so all its readers are gone."""
+UNSERVED = timedelta(minutes=5)
+"""So long may a server not know a kind that it knew: it forgets some for a while when it starts."""
+LINGER = timedelta(seconds=60)
+"""How long an old connection is kept for the requests under way on it. Longer than any of them."""
+TEND = 30.0
+"""Seconds between rounds in which unused caches and old connections are given up."""
+CLOSE_LIMIT = 5.0
+"""Seconds for all that are closed at once. A stop has 10 for everything."""
+
+
+class NoAccess(errors.KubeError):
+    """There is no kubeconfig for it, or not yet."""
+
+
+_Which = tuple[str, str, str]
+"""Group, kind and namespace of a cache."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    cache: Cache
+    task: asyncio.Task[None]
+
+
+class _Caches(dict[_Which, _Kept]):
+    """Of one backend; they outlive the client they began with."""
+
+    def wrote(self, kind: Kind, obj: Object) -> None:
+        for cache in self._of(kind):
+            cache.note(obj)
+
+    def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None:
+        for cache in self._of(kind):
+            cache.note_deleted(name, namespace, uid)
+
+    def _of(self, kind: Kind) -> list[Cache]:
+        wanted = (kind.group, kind.kind)
+        return [kept.cache for which, kept in self.items() if which[:2] == wanted]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Backend:
+    kubeconfig: Secret
+    expires: datetime | None
+    transport: Transport
+    client: KubeClient
+    caches: _Caches
+
+
+class Clusters:
+    def __init__(
+        self,
+        connect: Callable[[Secret], Transport],
+        *,
+        clock: Clock,
+        rng: random.Random,
+        wake: Callable[[Ref], None],
+        manager: str = kube.MANAGER,
+    ) -> None:
+        """`connect` is `Network.kube`; `wake` is called for who read what has changed."""
+        self._connect = connect
+        self._clock = clock
+        self._rng = rng
+        self._wake = wake
+        self._manager = manager
+        self._backends: dict[str, _Backend] = {}
+        self._old: list[tuple[float, Transport]] = []
+        self._group: asyncio.TaskGroup | None = None
+
+    def put(self, backend: str, kubeconfig: Secret, *, expires: datetime | None = None) -> None:
+        """Access to `backend` from now on. Raises KubeError if the kubeconfig is no good; then
+        everything stays as it was."""
+        known = self._backends.get(backend)
+        if known is not None and known.kubeconfig == kubeconfig:
+            known.expires = expires
+            return
+        transport = self._connect(kubeconfig)
+        caches = known.caches if known is not None else _Caches()
+        client = KubeClient(transport, manager=self._manager, listener=caches)
+        self._backends[backend] = _Backend(
+            kubeconfig=kubeconfig,
+            expires=expires,
+            transport=transport,
+            client=client,
+            caches=caches,
+        )
+        for kept in caches.values():
+            kept.cache.use(client)
+        if known is not None:
+            self._retire(known.transport)
+
+    def drop(self, backend: str) -> None:
+        known = self._backends.pop(backend, None)
+        if known is None:
+            return
+        for kept in known.caches.values():
+            kept.task.cancel()
+        self._retire(known.transport)
+
+    def has(self, backend: str) -> bool:
+        return backend in self._backends
+
+    def expires(self, backend: str) -> datetime | None:
+        """When the kubeconfig ceases to be good; None if there is none, or it does not say."""
+        known = self._backends.get(backend)
+        return known.expires if known is not None else None
+
+    def kubeconfig(self, backend: str) -> Secret:
+        """The one in use, for who hands it on. Raises `NoAccess`."""
+        return self._known(backend).kubeconfig
+
+    def client(self, backend: str) -> KubeClient:
+        return self._known(backend).client
+
+    async def cache(
+        self,
+        backend: str,
+        group: str,
+        kind: str,
+        namespace: str = "",
+        *,
+        within: float = SYNC_LIMIT,
+    ) -> Cache:
+        """Synced, after so many seconds at the latest, and with a connection. Raises `NotFound` if
+        the server does not serve the kind, `Stale` if it cannot be asked."""
+        which = (group, kind, namespace)
+        kept = self._known(backend).caches.get(which)
+        if kept is not None and self._given_up(kept.cache):
+            self._stop(backend, which)
+            kept = None
+        if kept is None:
+            found = await self._known(backend).client.find(group, kind)
+            # Others may have come first while the server was asked.
+            kept = self._known(backend).caches.get(which) or self._start(backend, which, found)
+        await kept.cache.synced(within)
+        kept.cache.check()
+        return kept.cache
+
+    async def note(self, backend: str, kind: Kind, obj: Object) -> None:
+        """An object as the server has just told it. Clients from here note what they write."""
+        if self.has(backend):
+            self._known(backend).caches.wrote(kind, obj)
+
+    async def refresh(
+        self, backend: str, kind: Kind, name: str, namespace: str = ""
+    ) -> Object | None:
+        """Ask the server itself, and let the caches know: for what must not be decided on an old
+        answer."""
+        live = await self.client(backend).get(kind, name, namespace)
+        if live is not None:
+            await self.note(backend, kind, live)
+        return live
+
+    async def run(self) -> None:
+        """Owns the caches and connections; until cancelled. After it nothing is open."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                while True:
+                    await asyncio.sleep(TEND)
+                    self._give_up_unused()
+                    await self._close_old(self._clock.monotonic())
+        finally:
+            self._group = None
+            await self.close()
+
+    async def close(self) -> None:
+        """All connections, where `run` did not run."""
+        for backend in list(self._backends):
+            self.drop(backend)
+        await self._close_old(float("inf"))
+
+    def _known(self, backend: str) -> _Backend:
+        known = self._backends.get(backend)
+        if known is None:
+            raise NoAccess(f"there is no kubeconfig for {backend} yet")
+        return known
+
+    def _start(self, backend: str, which: _Which, kind: Kind) -> _Kept:
+        if self._group is None:
+            raise NoAccess("no cache can be kept: Clusters.run is not running")
+        known = self._known(backend)
+        cache = Cache(
+            known.client, kind, which[2], clock=self._clock, rng=self._rng, wake=self._wake
+        )
+        task = self._group.create_task(
+            self._keep(backend, which, cache), name=f"cache {backend} {cache}"
+        )
+        kept = _Kept(cache, task)
+        known.caches[which] = kept
+        return kept
+
+    async def _keep(self, backend: str, which: _Which, cache: Cache) -> None:
+        try:
+            await cache.run()
+        except Exception as cause:  # noqa: BLE001 - whatever it was, the next reader makes a new one
+            _log.error("cache failed", backend=backend, cache=str(cache), exc_info=cause)
+        finally:
+            known = self._backends.get(backend)
+            kept = known.caches.get(which) if known is not None else None
+            if known is not None and kept is not None and kept.cache is cache:
+                del known.caches[which]
+
+    def _stop(self, backend: str, which: _Which) -> None:
+        kept = self._known(backend).caches.pop(which, None)
+        if kept is not None:
+            kept.task.cancel()
+
+    def _given_up(self, cache: Cache) -> bool:
+        return (
+            cache.unserved
+            and cache.lost_since is not None
+            and self._clock.now() - cache.lost_since > UNSERVED
+        )
+
+    def _give_up_unused(self) -> None:
+        for backend, known in self._backends.items():
+            for which, kept in list(known.caches.items()):
+                if kept.cache.idle > UNUSED:
+                    self._stop(backend, which)
+
+    def _retire(self, transport: Transport) -> None:
+        self._old.append((self._clock.monotonic() + LINGER.total_seconds(), transport))
+
+    async def _close_old(self, now: float) -> None:
+        due = [transport for at, transport in self._old if at <= now]
+        self._old = [(at, transport) for at, transport in self._old if at > now]
+        for transport in due:
+            try:
+                async with asyncio.timeout(CLOSE_LIMIT / len(due)):
+                    await transport.close()
+            except Exception as cause:  # noqa: BLE001 - it is not needed any more either way
+                _log.warning("connection not closed", exc_info=cause)

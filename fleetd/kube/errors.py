@@ -1,0 +1,140 @@
+"""
+What an API server can answer instead of what was asked for.
+
+    KubeError
+     ├─ Unreachable        no answer at all, or one that is not from an API server
+     ├─ Unauthorized       401: the credentials are not good, or not good any more
+     ├─ Forbidden          403: they are good, but this is not allowed, or admission refused it
+     ├─ NotFound           404: the object, or the whole kind
+     ├─ Conflict           409: somebody else was faster, or owns the field
+     │   └─ AlreadyExists
+     ├─ Gone               410: the history does not go back that far
+     ├─ Invalid            400, 405, 413, 415, 422: it will not be accepted as it is
+     ├─ TooMany            429: come back later
+     └─ ServerFault        5xx: theirs
+
+Only `Unreachable`, `TooMany` and `ServerFault` may pass by themselves. A message is the server's
+own words, cut short; it never holds a request's body.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from fleetd import errors
+
+SAID_MAX = 400
+
+
+class KubeError(errors.FleetError):
+    def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        """The `reason` of the Status object, e.g. AlreadyExists; empty where there was none."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later without anybody's doing."""
+        return False
+
+
+class Unreachable(KubeError):
+    @property
+    def passing(self) -> bool:
+        return True
+
+
+class Unauthorized(KubeError):
+    pass
+
+
+class Forbidden(KubeError):
+    pass
+
+
+class NotFound(KubeError):
+    pass
+
+
+class Conflict(KubeError):
+    pass
+
+
+class AlreadyExists(Conflict):
+    pass
+
+
+class Gone(KubeError):
+    pass
+
+
+class Invalid(KubeError):
+    pass
+
+
+class TooMany(KubeError):
+    def __init__(self, message: str, *, status: int, reason: str, retry_after: float) -> None:
+        super().__init__(message, status=status, reason=reason)
+        self.retry_after = retry_after
+
+    @property
+    def passing(self) -> bool:
+        return True
+
+
+class ServerFault(KubeError):
+    @property
+    def passing(self) -> bool:
+        return True
+
+
+_BY_STATUS: Mapping[int, type[KubeError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+}
+
+
+def of(status: int, body: bytes, headers: Mapping[str, str]) -> KubeError:
+    """The error for an answer that is not 2xx. An aggregated API that is away answers in plain
+    text without a Status object, so nothing of it is taken for granted."""
+    message, reason = _said(body)
+    message = message or f"the server answered {status}"
+    if status == 429:
+        return TooMany(
+            message, status=status, reason=reason, retry_after=_seconds(headers.get("retry-after"))
+        )
+    if reason == "AlreadyExists":
+        return AlreadyExists(message, status=status, reason=reason)
+    if status >= 500:
+        return ServerFault(message, status=status, reason=reason)
+    made = _BY_STATUS.get(status, Invalid)
+    return made(message, status=status, reason=reason)
+
+
+def of_status(status: Mapping[str, Any]) -> KubeError:
+    """The error for a Status object that came as a line of a watch."""
+    return of(int(status.get("code") or 500), msgspec.json.encode(status), {})
+
+
+def _said(body: bytes) -> tuple[str, str]:
+    try:
+        status: Any = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        text = body[: 4 * SAID_MAX].decode("utf-8", "replace").strip()
+        return " ".join(text.split())[:SAID_MAX], ""
+    if not isinstance(status, dict):
+        return "", ""
+    fields = cast("dict[str, Any]", status)
+    return str(fields.get("message") or "")[:SAID_MAX], str(fields.get("reason") or "")
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return max(float(text or 1), 0.0)
+    except ValueError:
+        return 1.0

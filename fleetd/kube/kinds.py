@@ -1,0 +1,142 @@
+"""
+What a server calls its kinds: the path of an object, and finding the path out from the server.
+
+Nothing here knows any kind by heart. The version is the server's choice: the first of a group, in
+the server's own order of preference, that serves the kind. What was found is remembered until
+`forget`; what was not found is asked for again, because definitions are installed while we run.
+"""
+
+import asyncio
+import urllib.parse
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fleetd.kube import errors
+from fleetd.kube.transport import Request, Transport
+
+
+class Kind(NamedTuple):
+    group: str
+    """Empty for the core group."""
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
+        """Of one object, or of all of them. A namespace means nothing to a kind without."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        elif self.namespaced and name:
+            raise errors.Invalid(f"a {self.kind} is in a namespace; say in which {name} is")
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "".join(f"/{_segment(part)}" for part in parts)
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.api_version})"
+
+
+def _segment(text: str) -> str:
+    """Between two slashes. Two dots would walk up the path, and reach another object."""
+    if text in (".", ".."):
+        raise errors.Invalid(f"{text} is not a name")
+    return urllib.parse.quote(text, safe="")
+
+
+class _Version(msgspec.Struct):
+    version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    versions: list[_Version] = []
+    preferred_version: _Version | None = None
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] = []
+
+
+class _Resource(msgspec.Struct):
+    name: str
+    kind: str
+    namespaced: bool = False
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] | None = None
+
+
+class Discovery:
+    """Asks one server. One question at a time: a thousand readers start together and want the
+    same answer."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._known: dict[tuple[str, str], Kind] = {}
+        self._asking = asyncio.Lock()
+
+    async def find(self, group: str, kind: str) -> Kind:
+        """Raises `errors.NotFound` if the server does not serve it now."""
+        known = self._known.get((group, kind))
+        if known is not None:
+            return known
+        async with self._asking:
+            known = self._known.get((group, kind))
+            if known is not None:
+                return known
+            for version in await self._versions(group):
+                await self._learn(group, version)
+                known = self._known.get((group, kind))
+                if known is not None:
+                    return known
+        of = f"of group {group}" if group else "of the core group"
+        raise errors.NotFound(f"the server does not serve {kind} {of}", status=404)
+
+    def forget(self) -> None:
+        self._known.clear()
+
+    async def _versions(self, group: str) -> list[str]:
+        """In the server's order, the preferred one first."""
+        if not group:
+            return ["v1"]
+        found = await self._ask("/apis", _Groups)
+        for one in found.groups if found is not None else ():
+            if one.name == group:
+                versions = [version.version for version in one.versions]
+                if one.preferred_version is not None:
+                    versions.insert(0, one.preferred_version.version)
+                return list(dict.fromkeys(versions))
+        return []
+
+    async def _learn(self, group: str, version: str) -> None:
+        """Whoever came first keeps its place: versions are asked in order of preference."""
+        parts = ("apis", group, version) if group else ("api", version)
+        found = await self._ask("".join(f"/{_segment(part)}" for part in parts), _Resources)
+        # A group that is listed but not found is being removed: it serves nothing.
+        for one in (found.resources if found is not None else None) or ():
+            if "/" not in one.name:
+                self._known.setdefault(
+                    (group, one.kind), Kind(group, version, one.kind, one.name, one.namespaced)
+                )
+
+    async def _ask(self, path: str, answer: type[Any]) -> Any:  # noqa: ANN401 -- as asked for
+        response = await self._transport.send(Request(method="GET", path=path))
+        if response.status == 404:
+            return None
+        if response.status != 200:
+            raise errors.of(response.status, response.body, response.headers)
+        try:
+            return msgspec.json.decode(response.body, type=answer)
+        except msgspec.MsgspecError:
+            raise errors.Unreachable(f"{path} did not answer as an API server does") from None

@@ -1,0 +1,398 @@
+"""
+The shared way to drive a thing that is a few Kubernetes objects: look, compare, apply, judge.
+
+Most of what fleetd makes is a manifest on some cluster, and its health is read from one object by
+the catalogue's rules. A driver says which manifests (`manifests`), and what it found out by itself
+(`more`); the rest is here. A step writes one object, so that each write has an intent of its own.
+Its arguments hold the whole manifest: `apply` decides nothing and looks nothing up. Hence the one
+rule: a manifest holds nothing secret. What is secret is written by a verb of the driver's own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, cast
+
+from fleetd import secrets
+from fleetd.kube import errors, facts
+from fleetd.kube.cache import Cache
+from fleetd.kube.clusters import NoAccess
+from fleetd.tools import Tools
+from fleetd.vocabulary import (
+    ABSENT,
+    READY,
+    Condition,
+    Done,
+    Failed,
+    Observation,
+    Outcome,
+    Step,
+    Truth,
+    make_step,
+)
+from topology import health
+from topology.resource import Facts, Ref, Resource
+
+APPLY = "apply"
+DELETE = "delete"
+WRITE_DEADLINE = timedelta(seconds=30)
+"""One write. An API server's own limit for a request is 60 s, but a good one takes milliseconds;
+who hangs that long is better asked again."""
+ALL = "*"
+
+_TRUTHS = {
+    health.State.HEALTHY: Truth.TRUE,
+    health.State.PROGRESSING: Truth.FALSE,
+    health.State.FAILED: Truth.FALSE,
+    health.State.UNKNOWN: Truth.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One object that should be there, and on which backend."""
+
+    backend: str
+    body: Facts
+    """apiVersion may leave out the version (`helm.toolkit.fluxcd.io`): it is discovered."""
+    why: str
+    """Shown to the operator before it is written."""
+    force: bool = False
+    """Take over fields that others own. Only where the plan says so."""
+    disrupts: frozenset[Ref] = frozenset()
+    place: str = ""
+    """Tells apart what has the same name on several clusters."""
+
+    @property
+    def group(self) -> str:
+        return str(self.body["apiVersion"]).partition("/")[0] if _grouped(self.body) else ""
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def gk(self) -> tuple[str, str]:
+        return self.group, self.kind
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.body["metadata"].get("namespace", ""))
+
+    @property
+    def key(self) -> str:
+        """How the part is called in facts and steps."""
+        where = f"{self.namespace}/" if self.namespace else ""
+        place = f" on {self.place}" if self.place else ""
+        return f"{self.kind} {where}{self.name}{place}"
+
+
+def _grouped(body: Facts) -> bool:
+    return str(body["apiVersion"]) not in ("", "v1")
+
+
+class ObjectDriver:
+    """To be completed by a driver. Keeps nothing between calls but its tools."""
+
+    kind = "kubernetes"
+
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+
+    # What a driver says.
+
+    def check(self, want: Resource) -> Sequence[str]:
+        """What is wrong with this spec, in words."""
+        del want
+        return ()
+
+    def manifests(self, want: Resource) -> Sequence[Manifest]:
+        """The objects that should be there, in the order in which they are written. Pure."""
+        del want
+        return ()
+
+    async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
+        """What the object alone does not tell; becomes `observed`. Only reads; raises KubeError or
+        SecretError where it could not look."""
+        del want, seen
+        return {}
+
+    async def prior(self, want: Resource) -> Facts:
+        """Asked when neither the watched object nor a manifest is there: what the driver wrote by
+        a verb of its own (a password) and that is there already. Becomes `observed`; without it
+        such a step would seem never to have been done."""
+        del want
+        return {}
+
+    def further(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        """Steps beside the manifests, after they are all as they should be. Pure."""
+        del want, seen
+        return ()
+
+    async def act(self, step: Step) -> Outcome:
+        """Carry out a step that is not `apply` or `delete`."""
+        return Failed("BadStep", f"{step.verb} is not known to the {self.kind} driver", retry=False)
+
+    def wanted(self, want: Resource) -> int:
+        """How many objects there should be, where all of a kind are judged."""
+        del want
+        return 0
+
+    # What follows from it.
+
+    async def observe(self, want: Resource) -> Observation:
+        at = self.tools.clock.now()
+        try:
+            return Observation(ref=want.ref, at=at, facts=await self._look(want))
+        except (errors.KubeError, secrets.SecretError) as cause:
+            asked = not isinstance(cause, NoAccess | secrets.SecretError)
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), asked=asked)
+
+    def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
+        if seen.facts is None:
+            return ()
+        if want.absent:
+            return self._removal(want, seen.facts)
+        if _deleting(seen.facts):
+            return ()
+        steps = self._writes(want, seen.facts)
+        return steps or self.further(want, seen.facts)
+
+    async def apply(self, step: Step) -> Outcome:
+        try:
+            match step.verb:
+                case "apply":
+                    await self._apply(step)
+                    return Done()
+                case "delete":
+                    await self._delete(step)
+                    return Done()
+                case _:
+                    return await self.act(step)
+        except errors.KubeError as cause:
+            return outcome_of(cause)
+        except secrets.SecretError as cause:
+            return Failed("NoSecret", str(cause), retry=True)
+
+    def judge(self, want: Resource, seen: Observation) -> Sequence[Condition]:
+        if not seen.facts:
+            return ()
+        judged: Any = seen.facts.get("objects", seen.facts)
+        verdict = self.tools.rules.reader(want.ref.kind).read(
+            judged, now=seen.at, wanted=self.wanted(want)
+        )
+        made = condition(want, verdict, seen)
+        there = "metadata" in seen.facts or "objects" in seen.facts
+        if verdict.reason == health.UNRECOGNISED and not there:
+            # What precedes it is there (a password, a namespace), the thing itself is not.
+            made = replace(made, truth=Truth.FALSE, reason=ABSENT, message="it is not there yet")
+        return (made,)
+
+    # Helpers for drivers.
+
+    async def read(
+        self, want: Resource, backend: str, gk: tuple[str, str], name: str, namespace: str = ""
+    ) -> dict[str, Any] | None:
+        """One object from the cache; whatever changes in it wakes `want`. None: not there, or the
+        server does not know the kind (yet)."""
+        cache = await self._cache(backend, gk, namespace)
+        return None if cache is None else cache.get(name, namespace, by=want.ref)
+
+    async def read_all(
+        self, want: Resource, backend: str, gk: tuple[str, str], namespace: str = ""
+    ) -> list[dict[str, Any]]:
+        """All of a kind, in one namespace or in all; any change of one wakes `want`."""
+        cache = await self._cache(backend, gk, namespace)
+        if cache is None:
+            return []
+        return [
+            obj
+            for obj in cache.items(by=want.ref)
+            if not namespace or obj["metadata"].get("namespace", "") == namespace
+        ]
+
+    async def _cache(self, backend: str, gk: tuple[str, str], namespace: str) -> Cache | None:
+        """Of all namespaces, so that there is one watch per kind; but in a garden we are one of
+        many, with rights in our own namespaces only."""
+        within = namespace if backend.startswith("garden:") else ""
+        try:
+            return await self.tools.clusters.cache(backend, *gk, namespace=within)
+        except errors.NotFound:
+            return None
+
+    async def _look(self, want: Resource) -> dict[str, Any]:
+        found = await self._watched(want)
+        parts: dict[str, Any] = {}
+        for manifest in self.manifests(want):
+            live = await self.read(
+                want, manifest.backend, manifest.gk, manifest.name, manifest.namespace
+            )
+            if live is not None:
+                parts[manifest.key] = {
+                    "made": facts.made_from(live),
+                    "differs": facts.differences(manifest.body, live),
+                    "deleting": bool(live["metadata"].get("deletionTimestamp")),
+                }
+        if not found and not parts:
+            before = await self.prior(want)
+            return {"parts": {}, "observed": dict(before)} if before else {}
+        seen: dict[str, Any] = {**found, "parts": parts}
+        observed = await self.more(want, seen)
+        if observed:
+            seen["observed"] = {**seen.get("observed", {}), **observed}
+        return seen
+
+    async def _watched(self, want: Resource) -> dict[str, Any]:
+        """The object that tells the health, or all of them; empty if there is none."""
+        target: Facts | None = want.spec.get("object")
+        if target is None or not target.get("kind") or not want.backend:
+            return {}
+        gk, name = (target.get("group", ""), target["kind"]), target.get("name", "")
+        namespace = target.get("namespace") or ""
+        if name != ALL:
+            live = await self.read(want, want.backend, gk, name, namespace)
+            return facts.trim(live) if live is not None else {}
+        live_ones = await self.read_all(want, want.backend, gk, namespace)
+        if target.get("owned"):
+            mine = owner(want)
+            live_ones = [
+                one
+                for one in live_ones
+                if one["metadata"].get("labels", {}).get(facts.OWNER) == mine
+            ]
+        return {"objects": [facts.trim(one) for one in live_ones]} if live_ones else {}
+
+    def _writes(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        parts: Mapping[str, Any] = seen.get("parts", {})
+        steps: list[Step] = []
+        for manifest in self.manifests(want):
+            body = marked(manifest.body, want)
+            why = _reason(manifest, facts.made_from(body), parts.get(manifest.key))
+            if why:
+                args = {"backend": manifest.backend, "manifest": body, "force": manifest.force}
+                steps.append(
+                    make_step(
+                        want,
+                        APPLY,
+                        args,
+                        why=why,
+                        deadline=WRITE_DEADLINE,
+                        disrupts=manifest.disrupts,
+                        after=[steps[-1].id] if steps else (),
+                    )
+                )
+        return steps
+
+    def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        """Backwards: what was written last goes first."""
+        parts: Mapping[str, Any] = seen.get("parts", {})
+        steps: list[Step] = []
+        for manifest in reversed(self.manifests(want)):
+            part = parts.get(manifest.key)
+            if part is None or part["deleting"] or not part["made"]:
+                continue  # what fleetd did not make, it does not delete
+            args = {
+                "backend": manifest.backend,
+                "group": manifest.group,
+                "kind": manifest.kind,
+                "name": manifest.name,
+                "namespace": manifest.namespace,
+            }
+            steps.append(
+                make_step(
+                    want,
+                    DELETE,
+                    args,
+                    why=f"delete {manifest.key}: it was retired",
+                    deadline=WRITE_DEADLINE,
+                    destroys=[want.ref],
+                    after=[steps[-1].id] if steps else (),
+                )
+            )
+        return steps
+
+    async def _apply(self, step: Step) -> None:
+        body = facts.copy(step.args["manifest"])
+        client = self.tools.clusters.client(step.args["backend"])
+        group = str(body["apiVersion"]).partition("/")[0] if _grouped(body) else ""
+        kind = await client.find(group, body["kind"])
+        body["apiVersion"] = kind.api_version
+        body["metadata"].setdefault("annotations", {})[facts.STEP] = step.id
+        await client.apply(kind, body, force=bool(step.args.get("force")))
+
+    async def _delete(self, step: Step) -> None:
+        args = step.args
+        client = self.tools.clusters.client(args["backend"])
+        kind = await client.find(args["group"], args["kind"])
+        await client.delete(kind, args["name"], args["namespace"])
+
+
+def owner(want: Resource) -> str:
+    return f"{want.ref.kind}.{want.ref.name}"
+
+
+def marked(body: Facts, want: Resource) -> dict[str, Any]:
+    """The manifest with the marks that fleetd leaves on what it makes."""
+    made = facts.copy(body)
+    metadata = made["metadata"]
+    metadata["labels"] = {
+        **metadata.get("labels", {}),
+        facts.MANAGED_BY: facts.MANAGER,
+        facts.REGION: want.region,
+        facts.OWNER: owner(want),
+    }
+    metadata["annotations"] = {
+        **metadata.get("annotations", {}),
+        facts.GENERATION: facts.digest(made),
+    }
+    return made
+
+
+def condition(want: Resource, verdict: health.Verdict, seen: Observation) -> Condition:
+    return Condition(
+        type=READY,
+        truth=_TRUTHS[verdict.state],
+        reason=verdict.reason,
+        message=verdict.message,
+        generation=want.generation,
+        since=seen.at,
+        reason_since=seen.at,
+    )
+
+
+def outcome_of(cause: errors.KubeError) -> Failed:
+    """Whether it is worth trying again: what passes by itself, a lost race, a kind that the server
+    does not serve yet, and a way in that fleetd gets anew by itself. What was refused on its
+    merits needs a person."""
+    again = cause.passing or isinstance(cause, errors.Conflict | errors.NotFound | errors.Gone)
+    again = again or isinstance(cause, errors.Unauthorized | NoAccess)
+    return Failed(type(cause).__name__, str(cause), retry=again)
+
+
+def _reason(manifest: Manifest, digest: str, part: Mapping[str, Any] | None) -> str:
+    """Why it is written now; empty if it is as it should be."""
+    if part is None:
+        return manifest.why
+    if part["deleting"]:
+        return ""
+    if part["made"] != digest:
+        made = "fleetd did not write it as it is" if part["made"] else "fleetd did not write it yet"
+        return f"{manifest.why} ({made})"
+    if part["differs"]:
+        return f"{manifest.why} (somebody changed {', '.join(part['differs'])})"
+    return ""
+
+
+def _deleting(seen: Facts) -> bool:
+    """Whether any of it is on its way out: what is written into a namespace that goes is refused,
+    and what comes after the manifests would come while one of them is missing."""
+    if seen.get("metadata", {}).get("deletionTimestamp"):
+        return True
+    parts: Mapping[str, Any] = seen.get("parts", {})
+    # Beside parts there may be numbers that a driver sums up.
+    found = [cast("Facts", part) for part in parts.values() if isinstance(part, Mapping)]
+    return any(part.get("deleting") for part in found)

@@ -1,0 +1,137 @@
+"""How long a cache waits, and when it says that it cannot look."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from fleetd.kube import cache, errors
+from fleetd.sim import loop
+from tests.kube.shelf import Shelf
+from tests.kube.stage import START, following
+
+
+def test_it_says_that_it_cannot_look_only_after_a_while() -> None:
+    """A short break is nobody's business; a long one is, and ends when the server is back."""
+
+    async def main() -> list[str]:
+        shelf = Shelf()
+        shelf.put("a")
+        seen: list[str] = []
+        async with following(shelf) as on:
+            shelf.trouble = [errors.Unreachable("no route")] * 6
+            shelf.end_watches()
+            for seconds in (10, 35, 120):
+                await asyncio.sleep(seconds)
+                try:
+                    on.cache.check()
+                except cache.Stale as stale:
+                    seen.append(str(stale))
+                else:
+                    seen.append("")
+        return seen
+
+    before, during, after = loop.run(main())
+    assert (before, after) == ("", "")
+    assert during == "nothing heard of Box since 2026-01-01 00:00:00: no route"
+
+
+def test_a_resumed_quiet_watch_counts_as_a_connection() -> None:
+    """Although nothing is heard on it for a minute, the cache is fresh again after a second."""
+
+    async def main() -> tuple[bool, bool, timedelta | None]:
+        shelf = Shelf()
+        shelf.put("a")
+        async with following(shelf) as on:
+            shelf.end_watches(errors.Unreachable("reset by peer"))
+            await asyncio.sleep(0.1)
+            lost = on.cache.fresh_since is None
+            await asyncio.sleep(40)
+            on.cache.check()
+            since = on.cache.fresh_since
+            return lost, since is not None, since - START if since else None
+
+    lost, fresh, after = loop.run(main())
+    assert lost
+    assert fresh
+    assert after is not None
+    assert after < timedelta(seconds=2)
+
+
+def test_waits_between_attempts_grow_and_stay_bounded() -> None:
+    """An hour without a server takes tens of attempts, not thousands, and recovers in a minute."""
+
+    async def main() -> tuple[int, list[str]]:
+        shelf = Shelf()
+        shelf.put("a")
+        async with following(shelf) as on:
+            shelf.trouble = [errors.ServerFault("down", status=503)] * 10_000
+            shelf.end_watches()
+            await asyncio.sleep(3600)
+            attempts = 10_000 - len(shelf.trouble)
+            shelf.trouble = []
+            shelf.put("b")
+            await asyncio.sleep(cache.LONGEST_WAIT + 5)
+            return attempts, on.names()
+
+    attempts, names = loop.run(main())
+    assert 60 <= attempts <= 140
+    assert names == ["a", "b"]
+
+
+def test_a_connection_that_drops_often_but_works_is_taken_up_quickly() -> None:
+    """Each time something was heard, the next wait is short again."""
+
+    async def main() -> list[Any]:
+        shelf = Shelf()
+        shelf.put("a")
+        seen: list[Any] = []
+        async with following(shelf) as on:
+            for size in range(12):
+                shelf.end_watches(errors.Unreachable("reset by peer"))
+                await asyncio.sleep(0.1)
+                shelf.put("a", size=size)
+                await asyncio.sleep(2)
+                seen.append(on.spec("a")["size"])
+        return seen
+
+    assert loop.run(main()) == list(range(12))
+
+
+def test_a_server_that_says_when_to_come_back_is_obeyed() -> None:
+    """After a 429 nobody asks before the time it named."""
+
+    async def main() -> list[int]:
+        shelf = Shelf()
+        shelf.put("a")
+        async with following(shelf):
+            busy = errors.TooMany("busy", status=429, reason="", retry_after=45)
+            shelf.trouble = [busy, errors.ServerFault("still there", status=500)]
+            shelf.end_watches()
+            await asyncio.sleep(40)
+            early = len(shelf.trouble)
+            await asyncio.sleep(10)
+            return [early, len(shelf.trouble)]
+
+    assert loop.run(main()) == [1, 0]
+
+
+def test_a_watch_that_always_ends_at_once_is_no_busy_loop() -> None:
+    """A server that ends every watch at once is asked ever more rarely."""
+
+    async def main() -> int:
+        shelf = Shelf()
+        shelf.put("a")
+        async with following(shelf):
+            async with asyncio.TaskGroup() as group:
+
+                async def end() -> None:
+                    while True:
+                        shelf.end_watches()
+                        await asyncio.sleep(0.02)
+
+                task = group.create_task(end(), name="end")
+                await asyncio.sleep(600)
+                task.cancel()
+            return shelf.served["watch"]
+
+    assert loop.run(main()) < 40
