@@ -14,17 +14,16 @@ from typing import Any
 
 import msgspec
 
+from fleetd.tools import MakeDriver, Tools
 from fleetd.vocabulary import (
     READY,
     Clock,
     Condition,
     Done,
     Driver,
-    MakeDriver,
     Observation,
     Outcome,
     Step,
-    Tools,
     Truth,
     make_step,
 )

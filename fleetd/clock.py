@@ -36,11 +36,20 @@ class LoopClock:
     def __init__(self, start: datetime) -> None:
         self._start = start
 
+    @staticmethod
+    def moment(seconds: float) -> datetime:
+        """A moment given in Unix seconds."""
+        return datetime.fromtimestamp(seconds, UTC)
+
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
 
 
 def block(span: timedelta) -> None:

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from fleetd.vocabulary import ABSENT, NOT_OBSERVED, READY, Condition, Observation, Truth
 from topology.resource import Resource
 
+GONE = "Gone"
+RETIRING = "Retiring"
 _ORDER = {Truth.FALSE: 0, Truth.UNKNOWN: 1, Truth.TRUE: 2}
 
 
@@ -73,12 +75,23 @@ def of(
     if seen.facts is None:
         reason = _blind(want, old, seen.at, grace)
         fresh = _ready(want, seen.at, Truth.UNKNOWN, reason, seen.error or "could not look")
+    elif want.absent:
+        fresh = _going(want, seen, judged)
     elif not seen.facts:
         fresh = _ready(want, seen.at, Truth.FALSE, ABSENT, "it is not there")
     else:
         fresh = summarise(judged, into=READY, generation=want.generation, now=seen.at)
     fresh = _damp(old, fresh, seen.at, grace)
     return settle(old, fresh)
+
+
+def _going(want: Resource, seen: Observation, judged: Sequence[Condition]) -> Condition:
+    """Of what was retired: it is as it should be when it is not there."""
+    if not seen.facts:
+        return _ready(want, seen.at, Truth.TRUE, GONE, "it was retired and is gone")
+    told = "; ".join(_say(condition) for condition in judged[:1])
+    message = f"it was retired and is still there{': ' + told if told else ''}"
+    return _ready(want, seen.at, Truth.FALSE, RETIRING, message)
 
 
 def _blind(want: Resource, old: Condition | None, now: datetime, grace: timedelta) -> str:

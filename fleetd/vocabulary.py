@@ -2,13 +2,13 @@
 The nouns of fleetd. Frozen data, Protocols and one way to make a step: importing this does no I/O.
 
 `Ref` and `Resource` (what should exist) come from `topology.resource`; here is what was seen,
-what is thought of it, what is to be done, and how that went. A driver imports this module and
-nothing else of fleetd.
+what is thought of it, what is to be done, and how that went. What a driver is given to work with
+is `fleetd.tools`.
 """
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NewType, Protocol, cast
@@ -31,6 +31,9 @@ class Observation:
     """None: we could not look. Empty: we looked and it is not there. Never mix the two."""
     error: str = ""
     """Why we could not look."""
+    asked: bool = True
+    """False: nobody was asked, because there is no way yet (no kubeconfig, no address). That says
+    nothing about the far side, so it does not count against it."""
     digest: int = 0
     """Fingerprint of `facts`; equal facts, equal digest."""
 
@@ -281,15 +284,3 @@ class Clock(Protocol):
     """The part of `fleetd.clock.Clock` that a driver may use: to stamp what it saw."""
 
     def now(self) -> datetime: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What a driver is given when it is made."""
-
-    clock: Clock
-
-
-MakeDriver = Callable[[Tools], Driver]
-"""A driver's module has `DRIVERS: Mapping[str, MakeDriver]`, by the name that a Resource's
-`driver` has; one that serves a single name may have `DRIVER` instead."""

@@ -258,6 +258,13 @@ class Install(Model):
     """May use placeholders."""
     name: str | None = Field(default=None, min_length=1)
     """May use placeholders."""
+    chart: str | None = Field(default=None, min_length=1)
+    """Only with flux-helm: name of the chart, if it is not `name`."""
+    version: str | None = Field(default=None, min_length=1)
+    """Only with flux-helm: version or range of versions of the chart, e.g. ">=1.16.0 <2.0.0";
+    the newest if left out."""
+    repository: str | None = Field(default=None, pattern=r"^(oci|https)://.+")
+    """Only with flux-helm: where the chart comes from, unless the Region says where all do."""
 
 
 class ComponentSpec(Model):

@@ -4,7 +4,7 @@ What should exist, compiled: resources, the edges between them, and a digest of 
 Plain frozen data; validation happened before (`topology.load`, `topology.checks`), so nothing
 here is checked twice. A reader must know one rule: an edge reads as a sentence, from left to
 right. `cluster/hv needs serverpool/compute`, `server/r1-s01 feeds serverpool/compute`,
-`cluster/hv hosts rook/st`.
+`cluster/st hosts cephcluster/st`.
 """
 
 import enum
@@ -80,6 +80,9 @@ class Resource:
     """Length of the longest chain of needs below it. Lower ranks come up first."""
     owner: Ref | None = None
     """The document it was compiled from."""
+    absent: bool = False
+    """It should not exist any more: a person retired it. Its driver proposes how it goes, and it
+    is Ready when it is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)

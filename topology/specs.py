@@ -20,8 +20,10 @@ _PLACEHOLDER = re.compile(r"\{([a-z]+(?:\.[a-zA-Z]+)*)\}")
 _CHARTS = ("flux-helm", "flux-kustomization")
 _BACKEND_FACTS = {"garden": "garden", "metal": "metal", "openbao": "secrets"}
 """Which part of the Region says how a far side is reached."""
+_C5C3_CHARTS = "oci://ghcr.io/c5c3/charts"
+"""Where the charts of C5C3 are published; others name their repository in the catalogue."""
 _CLOUD_OPTIONS = ("release", "services", "size", "storage")
-_CLOUD_OPTIONS_OF = {"openbao": ("services",), "externalsecrets": ("storage",), "openstack": ()}
+_CLOUD_OPTIONS_OF = {"openbao": ("services",), "eso": ("storage",), "openstack": ()}
 """Options of a Cloud by the driver that is told them; the other drivers are told all."""
 _ABSENT: Any = object()
 
@@ -34,6 +36,7 @@ class Specs:
         self.fleet = where.fleet
         self._pool_facts: dict[str, dict[str, Any]] = {}
         self._installs: dict[str, dict[str, Any]] = {}
+        self._watched: dict[str, dict[str, Any]] = {}
 
     def placed(self, component: Component, place: places.Place) -> bool:
         """Whether the component stands here, by its roles and its `when`."""
@@ -50,7 +53,8 @@ class Specs:
         return facts | self.added(component, place)
 
     def added(self, component: Component, place: places.Place) -> dict[str, Any]:
-        """What the catalogue adds: parameters, and how the thing is installed."""
+        """What the catalogue adds: parameters, how the thing is installed, and the object that
+        tells how it is."""
         spec = component.spec
         found: dict[str, Any] = {}
         if spec.parameters:
@@ -60,7 +64,20 @@ class Specs:
             if install is None:
                 install = self._installs[component.metadata.name] = fleet.dump(spec.install)
             found["install"] = self._fill(install, component, place)
+            if spec.install.by == "flux-helm":
+                found["install"]["repository"] = self._repository(spec, place)
+        if spec.health.object is not None:
+            watched = self._watched.get(component.metadata.name)
+            if watched is None:
+                watched = fleet.dump(spec.health.object)
+                self._watched[component.metadata.name] = watched
+            found["object"] = self._fill(watched, component, place)
         return found
+
+    def _repository(self, spec: ComponentSpec, place: places.Place) -> str:
+        """The region's own mirror comes before where a chart is published."""
+        mirror = self.fleet.region_facts[place.region].get("charts") if place.region else None
+        return mirror or spec.install.repository or _C5C3_CHARTS
 
     def text(self, text: str, component: Component, place: places.Place) -> str:
         """A text of the catalogue with its placeholders filled in."""
@@ -161,7 +178,7 @@ class Specs:
                 return {"git": known.region_facts[place.region]["git"]}
             case Scope.CLUSTER if spec.roles == [Role.CONTROL_PLANE] and spec.install.by == "apply":
                 return {"size": self._size(place.cluster)}
-            case Scope.CLOUD_HYPERVISOR if spec.driver == "externalsecrets":
+            case Scope.CLOUD_HYPERVISOR if spec.driver == "eso":
                 return {"storage": known.cloud_facts[place.cloud]["storage"]}
             case Scope.CLOUD_HYPERVISOR:
                 cluster = known.clusters[place.cluster].spec

@@ -68,7 +68,11 @@ async def accept(state: State, store: Store, offered: Offer) -> None:
     rows.update({str(ref): None for ref in state.view.orphans if ref not in orphans})
     if rows:
         await store.put(records.ORPHANS, rows)
-    gone = {str(ref): None for ref in state.view.ready if ref not in new}
+    named_again = {str(ref): None for ref in state.retired if ref in new}
+    if named_again:
+        await store.put(records.RETIRED, named_again)
+        state.retired = frozenset(ref for ref in state.retired if ref not in new)
+    gone = {str(ref): None for ref in state.view.ready if ref not in new and ref not in orphans}
     if gone:
         await store.put(records.CONDITIONS, gone)
     if offered.rows:

@@ -108,8 +108,22 @@ class Observer:
             self._looks.add(ref, priority=queue.SOON)
             return
         await self._remember(old, ready, ref)
+        if want.absent and ready.truth is Truth.TRUE:
+            await self._bury(ref)
+            return
         self._state.saw(seen, ready)
         self._next_look(ref, seen, ready)
+        if ready.truth is Truth.TRUE and (old is None or old.truth is not Truth.TRUE):
+            self._look_at_who_waited(ref)
+
+    def _look_at_who_waited(self, ref: Ref) -> None:
+        """Something became Ready. Who needs it and could not be looked at until now, mostly for
+        want of it, need not wait for the end of its backoff."""
+        view = self._state.view
+        for user in view.topology.needed_by.get(ref, ()):
+            seen = view.seen.get(user)
+            if seen is None or seen.facts is None:
+                self._looks.add(user, priority=queue.SOON)
 
     async def _observe(self, want: Resource, driver: Driver) -> Observation:
         gate = self._gates.of(want.backend)
@@ -139,6 +153,9 @@ class Observer:
                 gate.answered()
                 self._heard(want.ref)
                 return Observation(ref=want.ref, at=began, facts=seen.facts, digest=digest)
+            if not seen.asked:
+                self._missed(want.ref, error)
+                return _nothing(want.ref, began, error)
         gate.silent()
         self._missed(want.ref, error)
         return _nothing(want.ref, began, error)
@@ -173,6 +190,14 @@ class Observer:
                 at=self._clock.now(), ref=ref, reason=reason[ready.truth], message=message
             )
             await self._store.record([event])
+
+    async def _bury(self, ref: Ref) -> None:
+        """What was retired is gone. Its records go in an order that a crash can only make us do
+        again: as long as the orphan is known, so is its retirement."""
+        for table in (records.CONDITIONS, records.ORPHANS, records.RETIRED):
+            await self._store.put(table, {str(ref): None})
+        self._state.bury(ref)
+        self._looks.drop(ref)
 
     def _next_look(self, ref: Ref, seen: Observation, ready: Condition) -> None:
         if seen.facts is None:

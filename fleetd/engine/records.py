@@ -22,6 +22,7 @@ ORPHANS = "orphans"
 REGIONS = "regions"
 PAUSES = "pauses"
 APPROVALS = "approvals"
+RETIRED = "retired"
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

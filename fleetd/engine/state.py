@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from fleetd.engine import retirement
 from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Policy
 from fleetd.plan.table import Table
@@ -38,6 +39,10 @@ class State:
     drivers: Mapping[str, Driver]
     policy: Policy
     view: View = field(default_factory=_empty_view)
+    declared: Topology = EMPTY
+    """What the documents ask for; the view's topology has what is to go as well."""
+    retired: frozenset[Ref] = frozenset()
+    """Orphans that a person retired."""
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
     dirty: set[str] = field(default_factory=set[str])
     """Regions whose plan may be out of date."""
@@ -67,6 +72,10 @@ class State:
     ) -> None:
         """Work towards this from now on. What was seen of things that stay is kept."""
         view = self.view
+        self.declared = topology
+        tombs = retirement.tombstones(orphans, self.retired)
+        if tombs:
+            topology, table = retirement.together(topology, tombs), None
         self.dirty.update(view.topology.regions)
         old_resources = view.topology.resources
         view.topology = topology
@@ -95,6 +104,17 @@ class State:
         self.dirty.update(topology.regions)
         self.dirty.update(orphan.region for orphan in orphans.values())
         self.changed.set()
+
+    def retire(self, refs: Iterable[Ref]) -> None:
+        """These orphans are to go. Durably remembered before this is called."""
+        self.retired |= frozenset(refs)
+        self.accept(self.declared, dict(self.view.orphans))
+
+    def bury(self, ref: Ref) -> None:
+        """It is gone, and its record with it."""
+        self.retired -= {ref}
+        left = {other: orphan for other, orphan in self.view.orphans.items() if other != ref}
+        self.accept(self.declared, left)
 
     def set_policy(self, policy: Policy) -> None:
         self.policy = policy

@@ -65,7 +65,13 @@ def _is_grave(ref: Ref, step: Step, table: Table, region: str) -> bool:
     if ref.kind == SERVER:
         row = table.index.get(ref)
         return row is None or table.resources[row].region == region
-    return ref.kind == CLUSTER and ref in step.destroys
+    return ref.kind == CLUSTER and ref in step.destroys and not retired(ref, table)
+
+
+def retired(ref: Ref, table: Table) -> bool:
+    """Whether a person retired it: then its end is what was asked for."""
+    row = table.index.get(ref)
+    return row is not None and table.resources[row].absent
 
 
 def servers(refs: Iterable[Ref], table: Table, region: str) -> set[Ref]:
@@ -140,7 +146,8 @@ class Gates:
         if mass is not None and mass.consent not in self.policy.consents:
             approval = mass.consent if mass.reason is HoldReason.APPROVAL else ""
             return Held(mass.reason, mass.message, approval=approval)
-        if step.destroys and step.id not in self.policy.approvals:
+        lost = [ref for ref in step.destroys if not retired(ref, self.table)]
+        if lost and step.id not in self.policy.approvals:
             message = (
                 f"{step.verb} destroys {words.names(step.destroys)}, which cannot be had back; "
                 f"approve {step.id} to let it happen"

@@ -59,7 +59,7 @@ class _Look:
             pause = self.policy.pause(ref, self.region(ref))
             if pause is not None:
                 yield f"{ref} is {pause}"
-        if step.destroys and step.id not in self.policy.approvals:
+        if self._lost(step) and step.id not in self.policy.approvals:
             yield "destroys something, and nobody approved it"
         if step.disrupts:
             for region in sorted({self.plan.region, *map(self.region, touched)}):
@@ -95,7 +95,7 @@ class _Look:
         region, topology = self.plan.region, self.view.topology
         if mass_consent(region, topology.digest) in self.policy.consents:
             return
-        lost = {ref for step in self.plan.steps for ref in step.destroys if ref.kind == CLUSTER}
+        lost = {ref for step in self.plan.steps for ref in self._lost(step) if ref.kind == CLUSTER}
         for ref in sorted(lost):
             yield f"destroys {ref}, and nobody consented"
         servers = _servers(topology.regions.get(region, ()))
@@ -103,6 +103,11 @@ class _Look:
         count = len(_servers(touched) & servers) if touched else 0
         if count > Fraction(str(self.policy.mass_max)) * len(servers):
             yield f"disrupts {count} of {len(servers)} servers, and nobody consented"
+
+    def _lost(self, step: Step) -> list[Ref]:
+        """What it destroys and nobody retired."""
+        resources = self.view.topology.resources
+        return [ref for ref in step.destroys if ref not in resources or not resources[ref].absent]
 
     def ready(self, ref: Ref) -> bool:
         want, condition = self.view.topology.resources.get(ref), self.view.ready.get(ref)

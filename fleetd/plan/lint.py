@@ -93,8 +93,14 @@ def _step(
         for ref in sorted(refs):
             if ref not in topology.resources:
                 yield f"{_name(step)}: {word} {ref}, which no document names"
-    if step.destroys and step.id not in plan.approved:
-        yield f"{_name(step)}: destroys {', '.join(map(str, sorted(step.destroys)))} unapproved"
+    # What a person retired is meant to go; that was the consent.
+    lost = [
+        ref
+        for ref in sorted(step.destroys)
+        if ref not in topology.resources or not topology.resources[ref].absent
+    ]
+    if lost and step.id not in plan.approved:
+        yield f"{_name(step)}: destroys {', '.join(map(str, lost))} unapproved"
 
 
 def _fits(

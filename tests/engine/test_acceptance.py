@@ -34,6 +34,7 @@ async def _daemon(store: MemoryStore, folder: Path, consents: Sequence[str] = ()
         state=state,
         store=store,
         every=timedelta(seconds=10),
+        surrounded=lambda _: None,
         taken=lambda: None,
     )
     await documents.restore()

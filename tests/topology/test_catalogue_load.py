@@ -92,13 +92,13 @@ BAD: list[tuple[str, dict[str, Any], str, str, str]] = [
         "object": {"kind": "Pod", "name": "x"}, "healthy": rule(path="a", present=True)})),
      "limit-missing", "spec.limits", 'state: "*"'),
     ("two limits", mine(lambda s: s.update(limits=[
-        {"state": "Stalled", "within": "1h", "action": "look"}] * 2)),
+        {"state": "ClusterSilent", "within": "1h", "action": "look"}] * 2)),
      "limit-twice", "spec.limits[1].state", "keep one of them"),
     ("state of no rule", mine(lambda s: s.update(limits=[
         {"state": "Stalld", "within": "1h", "action": "look"}])),
      "state-unknown", "spec.limits[0].state", "did you mean 'Stalled'?"),
     ("placeholder in an action", mine(lambda s: s.update(limits=[
-        {"state": "Stalled", "within": "1h", "action": "look at {cluster}"}])),
+        {"state": "ClusterSilent", "within": "1h", "action": "look at {cluster}"}])),
      "placeholder-unused", "spec.limits[0].action", "write <cluster>"),
     ("unknown placeholder", with_health(object={"name": "{clustr}-mine"}), "placeholder-unknown",
      "spec.health.object.name", "{cluster}"),
@@ -166,7 +166,7 @@ def test_bad_component_is_refused(
 def test_unknown_profile_is_complained_about_once(tmp_path: Path) -> None:
     """What would be in the profile is not missed a second and a third time."""
     document = with_health(like="helm-relase")
-    document["spec"]["limits"] = [{"state": "Stalled", "within": "1h", "action": "look"}]
+    document["spec"]["limits"] = [{"state": "ClusterSilent", "within": "1h", "action": "look"}]
 
     assert [problem.code for problem in load(tmp_path, document)] == ["profile-unknown"]
 
@@ -203,20 +203,20 @@ def test_good_component_is_taken(tmp_path: Path) -> None:
         "namespace": "flux-system",
         "name": "{cluster}-mine",
     }
-    assert spec.health.failed[0].reason == "Stalled"
+    assert spec.health.failed[0].reason == "ClusterSilent"
     assert "*" in {limit.state for limit in spec.limits}
 
 
 def test_own_rules_and_limits_come_before_the_profiles(tmp_path: Path) -> None:
     """What a component gives beside a profile decides first, and its limit for a state counts."""
     document = with_health(failed=[{"reason": "Odd", "when": [{"path": "a", "present": True}]}])
-    document["spec"]["limits"] = [{"state": "Stalled", "within": "9h", "action": "wait"}]
+    document["spec"]["limits"] = [{"state": "ClusterSilent", "within": "9h", "action": "wait"}]
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(document))
 
     spec = catalogue_load.load([tmp_path])[0]["mine"].spec
 
-    assert [rule.reason for rule in spec.health.failed][:2] == ["Odd", "Stalled"]
-    assert [limit.action for limit in spec.limits if limit.state == "Stalled"] == ["wait"]
+    assert [rule.reason for rule in spec.health.failed][:2] == ["Odd", "ClusterSilent"]
+    assert [limit.action for limit in spec.limits if limit.state == "ClusterSilent"] == ["wait"]
 
 
 def test_circle_is_shown(tmp_path: Path) -> None:

@@ -286,7 +286,34 @@ def test_placeholders_are_filled_and_other_braces_stay() -> None:
         "list": ["hv", 3],
         "unknown": "{nobody}",
     }
-    assert resource.spec["install"] == {"by": "flux-helm", "namespace": "n-hv", "name": "x-hv"}
+    install = resource.spec["install"]
+    assert (install["namespace"], install["name"]) == ("n-hv", "x-hv")
+
+
+@pytest.mark.parametrize(
+    ("mirror", "own", "expected"),
+    [
+        ({}, {}, "oci://ghcr.io/c5c3/charts"),
+        ({}, {"repository": "https://charts.example"}, "https://charts.example"),
+        (
+            {"charts": "oci://mirror.example/charts"},
+            {"repository": "https://charts.example"},
+            "oci://mirror.example/charts",
+        ),
+    ],
+    ids=["published by C5C3", "named in the catalogue", "the region's mirror"],
+)
+def test_a_chart_comes_from_the_mirror_or_from_where_it_is_published(
+    mirror: dict[str, str], own: dict[str, str], expected: str
+) -> None:
+    """The region's mirror has all charts; without one, the catalogue knows where each is."""
+    chart = fleets.component(
+        "chart", "cluster", "cluster", install={"by": "flux-helm", "name": "x", **own}
+    )
+
+    found = fleets.topology(fleets.with_(fleets.small(), fleets.region(**mirror)), chart)
+
+    assert found.resources[Ref("chart", "hv")].spec["install"]["repository"] == expected
 
 
 def test_a_server_may_be_named_in_the_catalogue() -> None:

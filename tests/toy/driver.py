@@ -24,7 +24,7 @@ from fleetd.vocabulary import (
     Waiting,
     make_step,
 )
-from tests.toy.world import DEFAULT_LIFE, LIVES, UPGRADE
+from tests.toy.world import DEFAULT_LIFE, LIVES, REMOVE, UPGRADE
 from topology.resource import Ref, Resource
 
 
@@ -61,6 +61,8 @@ class ToyDriver:
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None or seen.facts.get("busy"):
             return ()
+        if want.absent:
+            return (self._removal(want),) if seen.facts else ()
         done: list[str] = seen.facts.get("done", [])
         life = LIVES.get(want.ref.kind, DEFAULT_LIFE)
         if len(done) < len(life):
@@ -98,6 +100,16 @@ class ToyDriver:
         else:
             verdict = (Truth.TRUE, "Ready", "all done")
         return (_condition(want, verdict, seen.at),)
+
+    def _removal(self, want: Resource) -> Step:
+        return make_step(
+            want,
+            REMOVE.verb,
+            {"name": want.ref.name},
+            why="it was retired",
+            deadline=timedelta(seconds=30),
+            destroys=(want.ref,),
+        )
 
     def _step(
         self, want: Resource, verb: str, why: str, *, disrupts: frozenset[Ref] = frozenset()

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from fleetd.clock import Clock
-from fleetd.vocabulary import Driver, MakeDriver, Tools
+from fleetd.tools import MakeDriver, Tools
+from fleetd.vocabulary import Driver
 from tests.toy.driver import ToyDriver
 from topology import catalogue_load
 from topology.resource import Ref

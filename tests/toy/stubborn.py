@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fleetd.vocabulary import Done, MakeDriver, Outcome, Step, Tools
+from fleetd.tools import MakeDriver, Tools
+from fleetd.vocabulary import Done, Outcome, Step
 from tests.toy import remote
 from tests.toy.driver import ToyDriver
 

@@ -14,14 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleetd.clock import LoopClock
-from fleetd.engine import observer, queue, recovery
-from fleetd.engine.executor import Executor
-from fleetd.engine.gate import GateLimits, Gates
-from fleetd.engine.observer import Observer, Pace
-from fleetd.engine.planning import Planning
+from fleetd.engine import queue, recovery
+from fleetd.engine.core import Core, Tuning
 from fleetd.engine.state import State
-from fleetd.engine.stats import Stats
-from fleetd.engine.supervisor import Supervisor, Upkeep
+from fleetd.engine.supervisor import Upkeep
 from fleetd.plan.policy import Policy
 from fleetd.store.base import Entry, Intent, Recorded, Store
 from fleetd.vocabulary import Driver, Ending, Event
@@ -167,10 +163,18 @@ class PoweredStore:
         await self.inner.record(events)
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
         self.power.check()
-        return await self.inner.events(after=after, ref=ref, limit=limit)
+        return await self.inner.events(
+            after=after, before=before, ref=ref, limit=limit, newest=newest
+        )
 
     async def trim(self, *, events_max: int, journal_max: int) -> None:
         self.power.check()
@@ -188,62 +192,25 @@ class Daemon:
     policy: Policy
     rng: random.Random
     state: State = field(init=False)
-    executor: Executor = field(init=False)
-    supervisor: Supervisor = field(init=False)
 
     def __post_init__(self) -> None:
-        drivers = {"toy": self.driver}
-        backoff = queue.Backoff()
-        stats = Stats()
-        gates = Gates(GateLimits(), self.clock)
-        self.state = State(drivers, self.policy)
-        looks: queue.Queue[Ref] = queue.Queue(
-            backoff, self.rng, lanes=observer.lanes(self.state, gates, WORKERS)
-        )
-        self._backoff = backoff
-        self.executor = Executor(
-            state=self.state,
-            drivers=drivers,
-            gates=gates,
+        self._core = Core(
+            drivers={"toy": self.driver},
             store=self.store,
             clock=self.clock,
-            looks=looks,
-            backoff=backoff,
             rng=self.rng,
-            stats=stats,
+            tuning=Tuning(backoff=queue.Backoff(), upkeep=Upkeep(workers=WORKERS)),
         )
-        looking = Observer(
-            state=self.state,
-            drivers=drivers,
-            gates=gates,
-            store=self.store,
-            clock=self.clock,
-            looks=looks,
-            pace=Pace(),
-            rng=self.rng,
-            stats=stats,
-        )
-        planning = Planning(
-            state=self.state,
-            drivers=drivers,
-            clock=self.clock,
-            submit=self.executor.submit,
-            stats=stats,
-        )
-        self.supervisor = Supervisor(
-            state=self.state,
-            observer=looking,
-            planning=planning,
-            executor=self.executor,
-            looks=looks,
-            store=self.store,
-            upkeep=Upkeep(workers=WORKERS),
-        )
+        self.state = self._core.state
+        self.executor = self._core.executor
+        self.supervisor = self._core.supervisor
+        self.state.set_policy(self.policy)
 
     async def run(self, stop: asyncio.Event) -> None:
-        await recovery.recover(self.state, self.store, self.clock, self._backoff, self.rng)
+        backoff = self._core.tuning.backoff
+        await recovery.recover(self.state, self.store, self.clock, backoff, self.rng)
         self.state.accept(self.topology, {})
-        await self.supervisor.run(stop)
+        await self._core.supervisor.run(stop)
 
 
 @dataclass
@@ -296,7 +263,7 @@ class Universe:
                 break
             await asyncio.sleep(1)
         power.on = False
-        await _bury(task)
+        await bury(task)
         self.cut_before_last = set(self.cut_off)
         self.cut_off |= {entry.seq for entry in await self.store.unfinished()}
         return reached
@@ -310,7 +277,7 @@ class Universe:
         )
 
 
-async def _bury(task: "asyncio.Task[None]") -> None:
+async def bury(task: "asyncio.Task[None]") -> None:
     """End what is left of a dead daemon. Its last words are of no interest, but a programming
     error is."""
     task.cancel()

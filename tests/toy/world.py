@@ -49,6 +49,8 @@ DEFAULT_LIFE = (Work("create", 20),)
 UPGRADE = Work("upgrade", 60)
 WIPE = "wipe"
 """Makes a thing as if it had never been."""
+REMOVE = Work("remove", 15)
+"""The orderly way: it takes its time, and nothing may stand on it any more."""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,8 @@ class Thing:
     version: int = 1
     names: set[str] = field(default_factory=set[str])
     broken: str = ""
+    gone_at: datetime | None = None
+    """When it is removed altogether."""
 
 
 @dataclass
@@ -80,7 +84,7 @@ class World:
         """Facts; empty if it is not there. Raises ConnectionError if it does not answer."""
         if ref in self.dead:
             raise ConnectionError(f"{ref} does not answer")
-        thing = self.things.get(ref)
+        thing = self._there(ref, now)
         if thing is None:
             return {}
         return {
@@ -95,7 +99,7 @@ class World:
         """Do one deed; returns its effect. A deed done before is taken and changes nothing."""
         if ref in self.dead:
             raise ConnectionError(f"{ref} does not answer")
-        thing = self.things.get(ref)
+        thing = self._there(ref, now)
         effect = self._act(ref, thing, verb, args, now)
         self.deeds.append(Deed(now, ref, verb, step, effect))
         return effect
@@ -129,6 +133,8 @@ class World:
         self, ref: Ref, thing: Thing | None, verb: str, args: dict[str, Any], now: datetime
     ) -> str:
         life = LIVES.get(ref.kind, DEFAULT_LIFE)
+        if verb == REMOVE.verb:
+            return self._remove(ref, thing, now)
         self._watch_order(ref, now)
         if verb == WIPE:
             del self.things[ref]
@@ -158,6 +164,23 @@ class World:
         thing.version = int(args.get("version", thing.version))
         thing.busy_until = now + timedelta(seconds=work.seconds / self.pace)
         return effect
+
+    def _there(self, ref: Ref, now: datetime) -> Thing | None:
+        thing = self.things.get(ref)
+        if thing is not None and thing.gone_at is not None and thing.gone_at <= now:
+            del self.things[ref]
+            return None
+        return thing
+
+    def _remove(self, ref: Ref, thing: Thing | None, now: datetime) -> str:
+        users = [other for other in self.things if ref in self.needs.get(other, ())]
+        left = [other for other in sorted(users) if self._there(other, now) is not None]
+        if left:
+            self.harm.append(f"I12 {ref} was removed while {', '.join(map(str, left))} stood on it")
+        if thing is None or thing.gone_at is not None:
+            return "again"
+        thing.gone_at = thing.busy_until = now + timedelta(seconds=REMOVE.seconds / self.pace)
+        return "delete"
 
     def _upgrade(self, ref: Ref, thing: Thing | None, args: dict[str, Any], now: datetime) -> str:
         if thing is None or not self._complete(ref, thing):

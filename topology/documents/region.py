@@ -271,6 +271,9 @@ class RegionSpec(Model):
     """The region's OpenBao; one that fleetd runs, if left out."""
     git: Git
     """The repository from which Flux takes what runs on the clusters."""
+    charts: str | None = Field(default=None, pattern=r"^(oci|https)://.+")
+    """A Helm repository that has all charts, e.g. a mirror oci://registry.example/charts. Left out,
+    each chart comes from where its makers publish it."""
     windows: Annotated[list[Window], Field(max_length=50)] = Field(default_factory=list)
     """When disruptive work may start. Without any, at all times."""
     freezes: Annotated[list[Freeze], Field(max_length=100)] = Field(default_factory=list)

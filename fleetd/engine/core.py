@@ -1,0 +1,88 @@
+"""
+The engine, put together: state, queues, gates, observer, planner, executor, supervisor.
+
+The daemon (`fleetd.app`) and the rehearsal on a simulated twin (`fleetd.sim.twin`) run the same
+one; they differ in clock, store and network, which come in as arguments.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from fleetd.clock import Clock
+from fleetd.engine import observer, queue
+from fleetd.engine.executor import Executor
+from fleetd.engine.gate import GateLimits, Gates
+from fleetd.engine.observer import Observer, Pace
+from fleetd.engine.planning import Planning
+from fleetd.engine.state import State
+from fleetd.engine.stats import Stats
+from fleetd.engine.supervisor import Supervisor, Upkeep
+from fleetd.plan.policy import Policy
+from fleetd.store.base import Store
+from fleetd.vocabulary import Driver
+from topology.resource import Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """How fast, how much at once, how long."""
+
+    pace: Pace = field(default_factory=Pace)
+    gates: GateLimits = field(default_factory=GateLimits)
+    backoff: queue.Backoff
+    upkeep: Upkeep = field(default_factory=Upkeep)
+    stale_after: timedelta = timedelta(minutes=5)
+    consents: frozenset[str] = frozenset()
+
+
+class Core:
+    def __init__(
+        self,
+        *,
+        drivers: Mapping[str, Driver],
+        store: Store,
+        clock: Clock,
+        rng: random.Random,
+        tuning: Tuning,
+    ) -> None:
+        self.tuning = tuning
+        self.state = State(
+            drivers, Policy(stale_after=tuning.stale_after, consents=tuning.consents)
+        )
+        self.gates = Gates(tuning.gates, clock)
+        self.looks: queue.Queue[Ref] = queue.Queue(
+            tuning.backoff,
+            rng,
+            lanes=observer.lanes(self.state, self.gates, tuning.upkeep.workers),
+        )
+        self.stats = Stats()
+        shared: dict[str, Any] = {
+            "state": self.state,
+            "drivers": drivers,
+            "clock": clock,
+            "stats": self.stats,
+        }
+        hands: dict[str, Any] = {
+            "gates": self.gates,
+            "store": store,
+            "looks": self.looks,
+            "rng": rng,
+        }
+        self.executor = Executor(**shared, **hands, backoff=tuning.backoff)
+        self.supervisor = Supervisor(
+            state=self.state,
+            observer=Observer(**shared, **hands, pace=tuning.pace),
+            planning=Planning(**shared, submit=self.executor.submit),
+            executor=self.executor,
+            looks=self.looks,
+            store=store,
+            upkeep=tuning.upkeep,
+        )
+
+    def wake(self, ref: Ref) -> None:
+        """Something that was read for this thing has changed: look again soon."""
+        if self.state.want(ref) is not None:
+            self.looks.add(ref, priority=queue.SOON)

@@ -1,0 +1,77 @@
+"""
+What a driver is given when it is made: the clock, the ways out, and the rules to judge by.
+
+A driver keeps nothing between calls but this. Everything in it works the same against the real
+world and the simulated one; which of the two it is, only `fleetd.app` and `fleetd.sim` know.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from fleetd.kube.clusters import Clusters
+from fleetd.net import Network
+from fleetd.secrets import Secret
+from fleetd.vocabulary import Clock, Condition, Driver
+from topology import health
+from topology.catalogue import Component
+from topology.resource import Facts, Ref, Resource, Topology
+
+
+class SecretReader(Protocol):
+    """Reads what a document names, at the moment of use."""
+
+    async def read(self, access: Facts, want: Resource) -> Secret:
+        """`access` is `{file: …}`, `{env: …}`, `{openbao: {path, key}}` or `{secret: {…}}`; a
+        relative file is relative to the document that `want` was compiled from. Raises
+        SecretError, with what to do."""
+        ...
+
+    def provide(self, kind: str, reader: Callable[[Facts, Resource], Awaitable[Secret]]) -> None:
+        """A driver that can read one kind of access says so: `openbao`."""
+        ...
+
+
+class Fleet(Protocol):
+    """What the daemon thinks of other things; for drivers that sum up their members."""
+
+    def topology(self) -> Topology: ...
+
+    def ready(self, ref: Ref) -> Condition | None: ...
+
+
+class Rules:
+    """The catalogue in force, as rules that judge. It changes when documents are taken."""
+
+    def __init__(self) -> None:
+        self._components: Mapping[str, Component] = {}
+        self._readers: dict[str, health.Reader] = {}
+
+    def take(self, catalogue: Mapping[str, Component]) -> None:
+        self._components = catalogue
+        self._readers.clear()
+
+    def component(self, kind: str) -> Component:
+        return self._components[kind]
+
+    def reader(self, kind: str) -> health.Reader:
+        found = self._readers.get(kind)
+        if found is None:
+            found = health.Reader(self._components[kind].spec.health)
+            self._readers[kind] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    clock: Clock
+    clusters: Clusters
+    net: Network
+    secrets: SecretReader
+    rules: Rules
+    fleet: Fleet
+
+
+MakeDriver = Callable[[Tools], Driver]
+"""A driver's module has `DRIVERS: Mapping[str, MakeDriver]`, by the name that a Resource's
+`driver` has; one that serves a single name may have `DRIVER` instead."""
