@@ -1,0 +1,1 @@
+"""How the simulated world is reached: called in-process, or over loopback."""

@@ -1,0 +1,1 @@
+"""An API server in memory, with the manners of the real one."""

@@ -1,0 +1,95 @@
+"""
+The API servers that are judged. A real one is one more entry here: give it a way to log in.
+
+Simulated time runs a hundred times as fast as ours, so a claim about ten seconds costs a tenth
+of one.
+"""
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from fleetd.kube import config
+from fleetd.kube.http import HttpTransport
+from fleetd.kube.transport import Transport
+from fleetd.secrets import Secret
+from fleetd.sim.faces.inprocess import InProcess
+from fleetd.sim.faces.wire import Wire
+from fleetd.sim.kube.cluster import Cluster
+
+PACE = 100.0
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Hurried:
+    """Simulated time over an ordinary loop, a hundred times as fast."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._zero = self._loop.time()
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=(self._loop.time() - self._zero) * PACE)
+
+    def after(self, seconds: float, call: Callable[[], None]) -> None:
+        self._loop.call_later(seconds / PACE, call)
+
+
+def uid_of(text: str) -> str:
+    return str(uuid.UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest()))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    admin: Transport
+    login: Callable[[str], Transport]
+
+
+def _cluster() -> Cluster:
+    return Cluster("judged", Hurried(), uid_of=uid_of, rbac_enforced=True)
+
+
+@asynccontextmanager
+async def in_process() -> AsyncGenerator[Server]:
+    cluster = _cluster()
+
+    def login(token: str) -> Transport:
+        return InProcess(cluster, token=token, backend="judged")
+
+    yield Server(login(cluster.admin_token()), login)
+    cluster.end_watches()
+
+
+@asynccontextmanager
+async def on_the_wire() -> AsyncGenerator[Server]:
+    cluster = _cluster()
+    wire = Wire()
+    wire.add("/k8s/judged", cluster)
+    address = await wire.start()
+    opened: list[Transport] = []
+
+    def login(token: str) -> Transport:
+        document = cluster.kubeconfig(f"{address}/k8s/judged", token)
+        made = HttpTransport(config.read(Secret(msgspec.json.encode(document).decode())))
+        opened.append(made)
+        return made
+
+    try:
+        yield Server(login(cluster.admin_token()), login)
+    finally:
+        for transport in opened:
+            await transport.close()
+        cluster.end_watches()
+        await wire.stop()
+
+
+PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Server]]] = {
+    "in-process": in_process,
+    "wire": on_the_wire,
+}
