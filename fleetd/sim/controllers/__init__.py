@@ -1,0 +1,1 @@
+"""The controllers that live in simulated clusters; one file each."""

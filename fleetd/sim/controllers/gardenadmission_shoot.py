@@ -1,0 +1,471 @@
+"""
+How a gardener-apiserver completes a Shoot, and what it answers to a changed one.
+
+The texts are those of the real server where it was asked (the table of tried updates); a change
+that it takes although one would not think so is taken here too: an older image on a pool that is
+rolled, zones removed, a node network changed.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from fleetd.sim.controllers.metal_parts import items_of, notes_of, part
+from fleetd.sim.kube import refusal
+from fleetd.sim.kube.definitions import Definition
+from fleetd.sim.kube.values import Obj, at, clone, encode, name_of
+
+Problem = tuple[str, str, str]
+OPERATION = "gardener.cloud/operation"
+ROLLING, IN_PLACE, MANUAL = "AutoRollingUpdate", "AutoInPlaceUpdate", "ManualInPlaceUpdate"
+WORKER_MAX = 15
+OPERATIONS = (
+    "force-in-place-update",
+    "maintain",
+    "reconcile",
+    "retry",
+    "rotate-ca-complete",
+    "rotate-ca-start",
+    "rotate-ca-start-without-workers-rollout",
+    "rotate-credentials-complete",
+    "rotate-credentials-start",
+    "rotate-credentials-start-without-workers-rollout",
+    "rotate-etcd-encryption-key",
+    "rotate-observability-credentials",
+    "rotate-serviceaccount-key-complete",
+    "rotate-serviceaccount-key-start",
+    "rotate-serviceaccount-key-start-without-workers-rollout",
+    "rotate-ssh-keypair",
+)
+_PARTS = {
+    "ca": ("CA", "certificateAuthorities"),
+    "serviceaccount-key": ("service account key", "serviceAccountKey"),
+}
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    head = version.split("-", maxsplit=1)[0]
+    return tuple(int(part) if part.isdigit() else 0 for part in head.split("."))
+
+
+def workers(shoot: Obj) -> list[Obj]:
+    return items_of(shoot, "spec.provider.workers")
+
+
+def version_of(worker: Obj, shoot: Obj) -> str:
+    own = part(worker, "kubernetes").get("version")
+    return own or shoot["spec"]["kubernetes"]["version"]
+
+
+def defaulted(shoot: Obj, creator: str) -> Obj:
+    """What the server fills in. `shoot` belongs to us."""
+    spec, metadata = shoot["spec"], shoot["metadata"]
+    upkeep = spec.setdefault("maintenance", {})
+    update = upkeep.setdefault("autoUpdate", {"kubernetesVersion": True})
+    update.setdefault("kubernetesVersion", True)
+    update.setdefault("machineImageVersion", True)
+    upkeep.setdefault("timeWindow", {"begin": "220000+0000", "end": "230000+0000"})
+    spec.setdefault("purpose", "evaluation")
+    spec.setdefault("schedulerName", "default-scheduler")
+    network = spec.setdefault("networking", {})
+    network.setdefault("ipFamilies", ["IPv4"])
+    network.setdefault("pods", "100.64.0.0/12")
+    network.setdefault("services", "100.80.0.0/13")
+    for worker in workers(shoot):
+        strategy = worker.setdefault("updateStrategy", ROLLING)
+        worker["machine"].setdefault("architecture", "amd64")
+        worker.setdefault("systemComponents", {"allow": True})
+        worker.setdefault("cri", {"name": "containerd"})
+        if strategy == ROLLING:
+            worker.setdefault("maxSurge", 1)
+            worker.setdefault("maxUnavailable", 0)
+        else:
+            worker.setdefault("machineControllerManager", {}).setdefault(
+                "disableHealthTimeout", True
+            )
+        if strategy == IN_PLACE:
+            worker.setdefault("maxSurge", 0)
+            worker.setdefault("maxUnavailable", 1)
+    if creator:
+        notes = metadata.setdefault("annotations", {})
+        notes.setdefault("gardener.cloud/created-by", creator)
+        provider = spec["provider"]["type"]
+        labels = metadata.setdefault("labels", {})
+        labels.setdefault(f"provider.extensions.gardener.cloud/{provider}", "true")
+    return shoot
+
+
+def complete(shoot: Obj, profile: Obj) -> None:
+    """`1.33` becomes the newest 1.33; a missing version the newest that is supported."""
+    offers: list[Obj] = items_of(profile, "spec.kubernetes.versions")
+    spec = shoot["spec"]
+    wanted = spec.setdefault("kubernetes", {}).get("version", "")
+    if len(numbers(wanted)) < 3 or not wanted:
+        fit = [
+            one["version"]
+            for one in offers
+            if one.get("classification", "supported") == "supported"
+            and (not wanted or one["version"].startswith(f"{wanted}."))
+        ]
+        if fit:
+            spec["kubernetes"]["version"] = max(fit, key=numbers)
+
+
+def problems(shoot: Obj) -> list[Problem]:
+    """What is wrong with a Shoot by itself (422)."""
+    spec = shoot["spec"]
+    found: list[Problem] = []
+    if not spec.get("credentialsBindingName") and not spec.get("secretBindingName"):
+        text = "Required value: must be set when credentialsBindingName is not"
+        found.append(("FieldValueRequired", "spec.secretBindingName", text))
+    if spec.get("purpose") == "infrastructure" and shoot["metadata"].get("namespace") != "garden":
+        text = 'Unsupported value: "infrastructure"'
+        found.append(("FieldValueNotSupported", "spec.purpose", text))
+    found.extend(_window(part(spec, "maintenance.timeWindow")))
+    pools = workers(shoot)
+    active = [
+        one for one in pools if one["maximum"] > 0 and one["systemComponents"].get("allow", True)
+    ]
+    if pools and not active:
+        text = (
+            "Forbidden: at least one active (workers[i].maximum > 0) worker pool with "
+            "systemComponents.allow=true needed"
+        )
+        found.append(("FieldValueForbidden", "spec.provider.workers", text))
+    for number, worker in enumerate(pools):
+        found.extend(_worker(worker, f"spec.provider.workers[{number}]", shoot))
+    return found
+
+
+def _window(window: Obj) -> list[Problem]:
+    try:
+        begin, end = (_minutes(window[key]) for key in ("begin", "end"))
+    except (KeyError, ValueError, IndexError):
+        return []
+    length = (end - begin) % 1440
+    if 30 <= length <= 360:
+        return []
+    which = "smaller than 30m0s" if length < 30 else "greater than 6h0m0s"
+    text = f"Forbidden: time window must not be {which}"
+    return [("FieldValueForbidden", "spec.maintenance.timeWindow", text)]
+
+
+def _minutes(text: str) -> int:
+    return int(text[:2]) * 60 + int(text[2:4])
+
+
+def _worker(worker: Obj, path: str, shoot: Obj) -> list[Problem]:
+    found: list[Problem] = []
+    name, strategy = worker["name"], worker["updateStrategy"]
+    if len(name) > WORKER_MAX:
+        text = f"Too long: may not be more than {WORKER_MAX} bytes"
+        found.append(("FieldValueTooLong", f"{path}.name", text))
+    if worker["maximum"] < worker["minimum"]:
+        text = "Forbidden: maximum value must not be less than minimum value"
+        found.append(("FieldValueForbidden", f"{path}.maximum", text))
+    sizes = [key for key in ("maxSurge", "maxUnavailable") if key in worker]
+    if strategy == MANUAL:
+        for key in sizes:
+            text = (
+                f"Invalid value: {worker[key]}: should not be set when updateStrategy is {MANUAL}"
+            )
+            found.append(("FieldValueInvalid", f"{path}.{key}", text))
+    elif all(str(worker.get(key, 0)) in ("0", "0%") for key in ("maxSurge", "maxUnavailable")):
+        text = "Invalid value: 0: may not be 0 when `maxSurge` is 0"
+        found.append(("FieldValueInvalid", f"{path}.maxUnavailable", text))
+    plane = shoot["spec"].get("kubernetes", {}).get("version", "")
+    if plane and numbers(version_of(worker, shoot)) > numbers(plane):
+        text = "worker group kubernetes version must not be higher than control plane version"
+        found.append(("FieldValueForbidden", f"{path}.kubernetes.version", f"Forbidden: {text}"))
+    return found
+
+
+_IMMUTABLE = (
+    "region",
+    "provider.type",
+    "networking.type",
+    "networking.pods",
+    "networking.services",
+    "exposureClassName",
+    "schedulerName",
+)
+
+
+def changes(new: Obj, old: Obj) -> list[Problem]:
+    """What is wrong with the change (422)."""
+    found = [
+        ("FieldValueInvalid", f"spec.{path}", f"Invalid value: {_shown(value)}: field is immutable")
+        for path in _IMMUTABLE
+        if (before := at(old["spec"], path)) and (value := at(new["spec"], path)) != before
+    ]
+    tolerance = "controlPlane.highAvailability.failureTolerance.type"
+    before = at(old["spec"], tolerance)
+    if before and before != at(new["spec"], tolerance):
+        text = f"Invalid value: {_shown(at(new['spec'], tolerance) or '')}: field is immutable"
+        found.append(("FieldValueInvalid", f"spec.{tolerance}", text))
+    plane = new["spec"]["kubernetes"]["version"]
+    found.extend(_version(plane, old["spec"]["kubernetes"]["version"], "spec.kubernetes.version"))
+    if workers(old) and not workers(new):
+        text = "Forbidden: cannot switch from a Shoot with workers to a workerless Shoot"
+        found.append(("FieldValueForbidden", "spec.provider.workers", text))
+    before_of = {one["name"]: one for one in workers(old)}
+    for number, worker in enumerate(workers(new)):
+        was = before_of.get(worker["name"])
+        if was is not None:
+            path = f"spec.provider.workers[{number}]"
+            found.extend(_version(version_of(worker, new), version_of(was, old), path))
+            found.extend(_strategy(worker, was, path))
+    found.extend(_pending(new, old))
+    return found
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401
+    return encode(value).decode()
+
+
+def _version(new: str, old: str, path: str) -> list[Problem]:
+    before, after = numbers(old), numbers(new)
+    if after < before:
+        text = "Forbidden: kubernetes version downgrade is not supported"
+        return [("FieldValueForbidden", path, text)]
+    if after[:1] != before[:1] or after[1] > before[1] + 1:
+        text = "Forbidden: kubernetes version upgrade cannot skip a minor version"
+        return [("FieldValueForbidden", path, text)]
+    return []
+
+
+def _strategy(worker: Obj, was: Obj, path: str) -> list[Problem]:
+    found: list[Problem] = []
+    before, after = was["updateStrategy"], worker["updateStrategy"]
+    places = f"{IN_PLACE}/{MANUAL}"
+    if (before == ROLLING) != (after == ROLLING):
+        ends = (ROLLING, places) if before == ROLLING else (places, ROLLING)
+        text = f"update strategy cannot be changed from {ends[0]} to {ends[1]}"
+        found.append(
+            (
+                "FieldValueInvalid",
+                f"{path}.updateStrategy",
+                f"Invalid value: {_shown(after)}: {text}",
+            )
+        )
+    if after == ROLLING:
+        return found
+    if worker["machine"]["type"] != was["machine"]["type"]:
+        text = f"machine type cannot be changed if update strategy is {places}"
+        value = _shown(worker["machine"]["type"])
+        found.append(
+            ("FieldValueInvalid", f"{path}.machine.type", f"Invalid value: {value}: {text}")
+        )
+    image, older = part(worker, "machine.image"), part(was, "machine.image")
+    if numbers(image.get("version", "")) < numbers(older.get("version", "")):
+        text = (
+            "machine image version downgrade is not supported when the update strategy is "
+            f"{IN_PLACE} or {MANUAL}"
+        )
+        value = _shown(image.get("version"))
+        found.append(
+            (
+                "FieldValueInvalid",
+                f"{path}.machine.image.version",
+                f"Invalid value: {value}: {text}",
+            )
+        )
+    return found
+
+
+def pending(shoot: Obj) -> set[str]:
+    """Pools with an update in place under way."""
+    updates = part(shoot, "status.inPlaceUpdates.pendingWorkerUpdates")
+    return {name for names in updates.values() for name in names or ()}
+
+
+def _pending(new: Obj, old: Obj) -> list[Problem]:
+    locked = pending(old)
+    notes = notes_of(new)
+    if not locked or notes.get(OPERATION) == "force-in-place-update":
+        return []
+    moved = new["spec"]["kubernetes"] != old["spec"]["kubernetes"]
+    before = {one["name"]: one for one in workers(old)}
+    for number, worker in enumerate(workers(new)):
+        name = worker["name"]
+        if name in locked and name in before and (moved or worker != before[name]):
+            text = (
+                f'Forbidden: the worker pool "{name}" is currently undergoing an in-place update. '
+                "No changes are allowed to the worker pool, the Shoot Kubernetes version, or the "
+                "Shoot kubelet configuration. You can force an update with annotating the Shoot "
+                f"with '{OPERATION}=force-in-place-update'"
+            )
+            return [("FieldValueForbidden", f"spec.provider.workers[{number}]", text)]
+    return []
+
+
+def offered(definition: Definition, new: Obj, old: Obj | None, profile: Obj, now: datetime) -> None:
+    """What the CloudProfile does not have (403)."""
+    name, spec, offer = name_of(new), new["spec"], profile["spec"]
+    if offer.get("type") != spec["provider"]["type"]:
+        why = "provider type in shoot must equal provider type of referenced CloudProfile"
+        raise refusal.forbidden(definition, name, why)
+    version = spec["kubernetes"]["version"]
+    if old is None or old["spec"]["kubernetes"]["version"] != version:
+        _kubernetes(definition, name, version, offer, now if old is None else None)
+    before = {one["name"]: one for one in workers(old)} if old is not None else {}
+    regions = {one["name"]: one for one in offer["regions"]}
+    zones: set[str] = {one["name"] for one in items_of(regions.get(spec["region"]), "zones")}
+    for number, worker in enumerate(workers(new)):
+        was = before.get(worker["name"])
+        path = f"spec.provider.workers[{number}]"
+        why = _machine(worker, was, offer, now)
+        if why:
+            raise refusal.forbidden(definition, name, f"{path}.machine{why}")
+        known = set(items_of(was, "zones"))
+        for which, zone in enumerate(items_of(worker, "zones")):
+            if zone not in zones and zone not in known:
+                listed = ", ".join(f'"{one}"' for one in sorted(zones))
+                why = f'Unsupported value: "{zone}": supported values: {listed}'
+                raise refusal.forbidden(definition, name, f"{path}.zones[{which}]: {why}")
+
+
+def _kubernetes(
+    definition: Definition, name: str, version: str, offer: Obj, now: datetime | None
+) -> None:
+    if not version or not version[0].isdigit():
+        why = (
+            f"spec.kubernetes.version: Invalid value: {_shown(version)}: must be a semantic version"
+        )
+        raise refusal.forbidden(definition, name, why)
+    good = [one for one in offer["kubernetes"]["versions"] if now is None or not expired(one, now)]
+    if version not in {one["version"] for one in good}:
+        listed = ", ".join(
+            f'"{one["version"]}"'
+            if one.get("classification") != "preview"
+            else f'"{one["version"]} (preview)"'
+            for one in sorted(good, key=lambda one: numbers(one["version"]), reverse=True)
+        )
+        why = (
+            f"spec.kubernetes.version: Unsupported value: {_shown(version)}: "
+            f"supported values: {listed}"
+        )
+        raise refusal.forbidden(definition, name, why)
+
+
+def expired(offer: Obj, now: datetime) -> bool:
+    until = offer.get("expirationDate")
+    return bool(until) and datetime.fromisoformat(until) <= now
+
+
+def _machine(worker: Obj, was: Obj | None, offer: Obj, now: datetime) -> str:
+    """What is not to be had, as it stands behind the path of the machine; empty if all is."""
+    kind = worker["machine"]["type"]
+    types = {one["name"]: one for one in offer["machineTypes"]}
+    if was is None or was["machine"]["type"] != kind:
+        if kind not in types:
+            listed = ", ".join(f'"{one}"' for one in sorted(types))
+            return f".type: Unsupported value: {_shown(kind)}: supported values: {listed}"
+        if types[kind].get("usable") is False:
+            return f'.type: Invalid value: {_shown(kind)}: machine type "{kind}" is unusable'
+    image = part(worker, "machine.image")
+    if was is not None and part(was, "machine.image") == image:
+        return ""
+    images = {one["name"]: one for one in offer["machineImages"]}
+    if image.get("name") not in images:
+        return f".image: Invalid value: {_shown(image.get('name'))}: image is not supported"
+    versions: list[Obj] = images[image["name"]]["versions"]
+    found = next((one for one in versions if one["version"] == image.get("version")), None)
+    listed = " ".join(f"{image['name']}:{one['version']}" for one in versions)
+    if found is None:
+        version = _shown(image.get("version"))
+        return f".image.version: Unsupported value: {version}: supported values: {listed}"
+    if expired(found, now):
+        return (
+            f".image: Invalid value: machine image version '{image['name']}:{image['version']}' "
+            f"is expired, supported machine image versions are: [{listed}]"
+        )
+    return ""
+
+
+def operated(definition: Definition, new: Obj, old: Obj) -> Obj | None:
+    """The annotation `gardener.cloud/operation`: part of it is consumed in the same write."""
+    notes = notes_of(new)
+    asked = notes.get(OPERATION, "")
+    before = notes_of(old).get(OPERATION, "")
+    if not asked or asked == before:
+        return new
+    state = at(old, "status.lastOperation.state")
+    left: list[str] = []
+    bump = False
+    for one in asked.split(";"):
+        _operation(definition, new, old, one)
+        if (one == "reconcile" and state not in (None, "Failed")) or (
+            one == "retry" and state == "Failed"
+        ):
+            bump = True
+            continue
+        left.append(one)
+        if one.startswith(("rotate-", "rollout-workers=")) and state != "Failed":
+            bump = True
+    if "rotate-credentials-start" in left:
+        left = ["rotate-credentials-start"]
+    made = clone(new)
+    if left:
+        made["metadata"]["annotations"][OPERATION] = ";".join(left)
+    else:
+        del made["metadata"]["annotations"][OPERATION]
+    if bump:
+        made["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    return made
+
+
+def _operation(definition: Definition, new: Obj, old: Obj, one: str) -> None:
+    path = f"metadata.annotations[{OPERATION}]"
+    name = name_of(new)
+    head, _, pools = one.partition("=")
+    if head in ("rollout-workers", "rotate-rollout-workers"):
+        _rollout(definition, new, path, pools)
+        return
+    if one not in OPERATIONS:
+        listed = ", ".join(f'"{known}"' for known in OPERATIONS)
+        text = f'Unsupported value: "{one}": supported values: {listed}'
+        raise refusal.invalid(definition, name, ("FieldValueNotSupported", path, text))
+    last = part(old, "status.lastOperation")
+    created = last and not (last["type"] == "Create" and last["state"] != "Succeeded")
+    for key, (words, field) in _PARTS.items():
+        both = one.startswith("rotate-credentials")
+        if not both and not one.startswith(f"rotate-{key}"):
+            continue
+        phase = at(old, f"status.credentials.rotation.{field}.phase")
+        text = ""
+        if "start" in one and not created:
+            text = (
+                f"cannot start {words} rotation if shoot was not yet created successfully or is "
+                "not ready for reconciliation"
+            )
+        elif "start" in one and phase not in (None, "Completed"):
+            text = (
+                f"cannot start {words} rotation if .status.credentials.rotation.{field}.phase is "
+                "not 'Completed'"
+            )
+        elif one.endswith("complete") and phase != "Prepared":
+            text = (
+                f"cannot complete {words} rotation if .status.credentials.rotation.{field}.phase "
+                "is not 'Prepared'"
+            )
+        if text:
+            raise refusal.invalid(
+                definition, name, ("FieldValueForbidden", path, f"Forbidden: {text}")
+            )
+
+
+def _rollout(definition: Definition, new: Obj, path: str, pools: str) -> None:
+    named = {one["name"]: one for one in workers(new)}
+    for pool in named if pools == "*" else pools.split(","):
+        text = ""
+        if pool not in named:
+            text = f"worker pool name {pool} does not exist in .spec.provider.workers[]"
+        elif named[pool]["updateStrategy"] != ROLLING:
+            text = (
+                f"worker pool {pool} is using in-place update strategy; manual worker pool rollout "
+                "is not supported for such pools"
+            )
+        if text:
+            raise refusal.invalid(
+                definition, name_of(new), ("FieldValueInvalid", path, f"Invalid value: {text}")
+            )

@@ -1,0 +1,237 @@
+"""
+Faults of the way: what a network and tired servers do to requests, drawn from the seed or by hand.
+
+`Climate` is the weather of one world. Each cell of the matrix is a way to fail that the facts list;
+with a chance, any request may meet one, and `hits` counts them, so that a cell that is never met
+can fail a run. By hand a backend is put into a state (`unreachable`, `frozen` ...) until it is
+lifted. It also keeps the ledger, because every request passes here. What happens to machines and
+controllers instead of requests is `fleetd.sim.mishaps`.
+"""
+
+import enum
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import requests
+
+from fleetd.kube.transport import Request, Response
+from fleetd.sim.faces.weather import FAIR, Fate, Passage
+from fleetd.sim.ledger import Ledger, changes
+from fleetd.sim.world import HttpRequest, HttpResponse, Service, World
+
+LATENCY = (0.002, 0.02)
+"""Seconds of an ordinary request."""
+NEVER = 10_000.0
+"""Seconds; longer than any deadline."""
+_SILENCE = Fate(wait=NEVER, lost="no answer came")
+"""Whoever has no deadline is told in the end; what was lost never arrives late."""
+_STALL = Passage(lines=(), wait=NEVER, lost="the watch fell silent")
+
+
+class Cell(enum.StrEnum):
+    """The ways to fail on the way."""
+
+    TOO_MANY = "429 with Retry-After"
+    SERVER_ERROR = "500, 502, 503"
+    PLAIN_503 = "503 in plain text"
+    RESET = "connection reset"
+    LOST_BEFORE = "timeout before apply"
+    LOST_AFTER = "timeout after apply"
+    CONFLICT = "409 conflict"
+    STALE_READ = "stale read"
+    TWICE = "request delivered twice"
+    WATCH_DROPPED = "watch dropped"
+    HALF_LINE = "half a line"
+    STALLED = "watch stalls silently"
+    GONE = "410 Gone"
+
+
+class Plight(enum.StrEnum):
+    """What a whole backend can suffer until it is lifted."""
+
+    UNREACHABLE = "unreachable"
+    FROZEN = "frozen"
+    """Takes requests and never answers."""
+    FAILING = "failing"
+    """Answers 500."""
+    BUSY = "busy"
+    """Answers 429."""
+    SLOW = "slow"
+    """Answers after some seconds."""
+
+
+_ON_READS = (Cell.TOO_MANY, Cell.SERVER_ERROR, Cell.PLAIN_503, Cell.RESET, Cell.STALE_READ)
+_ON_WRITES = (
+    *(Cell.TOO_MANY, Cell.SERVER_ERROR, Cell.PLAIN_503, Cell.RESET),
+    *(Cell.LOST_BEFORE, Cell.LOST_AFTER, Cell.CONFLICT, Cell.TWICE),
+)
+_ON_LINES = (Cell.WATCH_DROPPED, Cell.HALF_LINE, Cell.STALLED, Cell.GONE)
+_ON_SERVICES = (Cell.SERVER_ERROR, Cell.RESET, Cell.LOST_BEFORE, Cell.LOST_AFTER)
+
+
+@dataclass(slots=True)
+class _Draw:
+    """What was drawn for a request, to be carried out after it reached the server."""
+
+    cell: Cell | None = None
+
+
+class Climate:
+    """Implements `faces.weather.Weather`, and stands before the services as well."""
+
+    def __init__(self, world: World, ledger: Ledger, *, chance: float = 0.0) -> None:
+        self.chance = chance
+        """Of a fault, per request and per line."""
+        self.hits: Counter[Cell] = Counter()
+        self.plights: dict[str, Plight] = {}
+        self.stalled: set[str] = set()
+        """Backends whose watches have gone silent."""
+        self._world = world
+        self._ledger = ledger
+        self._rng: random.Random = world.stream("weather")
+        self._drawn: dict[int, _Draw] = {}
+        self._old: dict[tuple[str, str], Response] = {}
+
+    # Kubernetes.
+
+    def before(self, backend: str, request: Request) -> Fate:
+        # One that was given up before it arrived may have left its draw under the same number.
+        self._drawn.pop(id(request), None)
+        wait = self._rng.uniform(*LATENCY)
+        plight = self.plights.get(backend)
+        if plight is not None:
+            return self._suffer(plight, wait)
+        cell = self._cell(_ON_WRITES if changes(request.method, request.path) else _ON_READS)
+        match cell:
+            case None:
+                return Fate(wait=wait)
+            case Cell.LOST_AFTER | Cell.STALE_READ:
+                self._drawn[id(request)] = _Draw(cell)
+                return Fate(wait=wait)
+            case Cell.TWICE:
+                return Fate(wait=wait, times=2)
+            case Cell.LOST_BEFORE:
+                return _SILENCE
+            case Cell.RESET:
+                return Fate(wait=wait, lost="connection reset by peer")
+            case _:
+                return Fate(wait=wait, answer=_answer(cell))
+
+    def after(self, backend: str, request: Request, response: Response) -> Fate:
+        self._ledger.note(
+            self._world.elapsed(), backend, request.method, request.path, response.status
+        )
+        drawn = self._drawn.pop(id(request), None)
+        if drawn is not None and drawn.cell is Cell.LOST_AFTER:
+            return _SILENCE
+        key = (backend, f"{request.path}?{sorted(request.query.items())}")
+        if self.chance and _is_read(request, response):
+            old = self._old.get(key)
+            self._old[key] = response
+            if drawn is not None and drawn.cell is Cell.STALE_READ and old is not None:
+                return Fate(answer=old)
+        return FAIR
+
+    def line(self, backend: str, request: Request, line: bytes) -> Passage:
+        del request
+        plight = self.plights.get(backend)
+        if backend in self.stalled or plight is Plight.FROZEN:
+            return _STALL
+        if plight in (Plight.UNREACHABLE, Plight.FAILING):
+            return Passage(lines=(), lost="connection reset by peer")
+        match self._cell(_ON_LINES, share=0.1):
+            case Cell.WATCH_DROPPED:
+                return Passage(lines=(line,), end=True)
+            case Cell.HALF_LINE:
+                return Passage(lines=(line[: len(line) // 2],), end=True)
+            case Cell.STALLED:
+                return _STALL
+            case Cell.GONE:
+                return Passage(lines=(_GONE,), end=True)
+            case _:
+                return Passage(lines=(line,))
+
+    # Services behind `requests`.
+
+    def over(self, name: str, request: HttpRequest, service: Service) -> HttpResponse:
+        """Send it. There is no waiting here: what never answers is a timeout at once."""
+        plight = self.plights.get(name)
+        if plight in (Plight.UNREACHABLE, Plight.FROZEN):
+            raise requests.ConnectTimeout(f"{name} does not answer")
+        if plight in (Plight.FAILING, Plight.BUSY):
+            return HttpResponse(status=503, body=b"service unavailable\n")
+        cell = self._cell(_ON_SERVICES)
+        if cell is Cell.RESET or cell is Cell.LOST_BEFORE:
+            raise requests.ConnectionError("connection reset by peer")
+        if cell is Cell.SERVER_ERROR:
+            return HttpResponse(status=502, body=b"bad gateway\n")
+        answer = service.handle(request)
+        self._ledger.note(self._world.elapsed(), name, request.method, request.path, answer.status)
+        if cell is Cell.LOST_AFTER:
+            raise requests.ReadTimeout("no answer came")
+        return answer
+
+    def _cell(self, cells: tuple[Cell, ...], *, share: float = 1.0) -> Cell | None:
+        if not self.chance or self._rng.random() >= self.chance * share:
+            return None
+        cell = self._rng.choice(cells)
+        self.hits[cell] += 1
+        return cell
+
+    def _suffer(self, plight: Plight, wait: float) -> Fate:
+        match plight:
+            case Plight.UNREACHABLE:
+                return Fate(wait=wait, lost="connection refused")
+            case Plight.FROZEN:
+                return _SILENCE
+            case Plight.FAILING:
+                return Fate(wait=wait, answer=_answer(Cell.SERVER_ERROR))
+            case Plight.BUSY:
+                return Fate(wait=wait, answer=_answer(Cell.TOO_MANY))
+            case Plight.SLOW:
+                return Fate(wait=self._rng.uniform(3, 8))
+
+
+def _is_read(request: Request, response: Response) -> bool:
+    """Whether it can be read again as it was: a watch cannot, and a refusal was no reading."""
+    return request.method == "GET" and response.status == 200 and "watch" not in request.query
+
+
+def _answer(cell: Cell) -> Response:
+    match cell:
+        case Cell.TOO_MANY:
+            body = _status(429, "TooManyRequests", "too many requests, please try again later")
+            return Response(status=429, body=body, headers={"retry-after": "3"})
+        case Cell.PLAIN_503:
+            return Response(status=503, body=b"service unavailable\n")
+        case Cell.CONFLICT:
+            words = "Operation cannot be fulfilled: the object has been modified"
+            return Response(status=409, body=_status(409, "Conflict", words))
+        case _:
+            return Response(status=500, body=_status(500, "InternalError", "etcdserver: timeout"))
+
+
+def _status(code: int, reason: str, message: str) -> bytes:
+    return json.dumps(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "code": code,
+            "reason": reason,
+            "message": message,
+        }
+    ).encode()
+
+
+_GONE = (
+    json.dumps(
+        {
+            "type": "ERROR",
+            "object": json.loads(_status(410, "Expired", "too old resource version")),
+        }
+    ).encode()
+    + b"\n"
+)

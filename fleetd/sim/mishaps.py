@@ -1,0 +1,259 @@
+"""
+Lines of a fault script, done to the world: when they begin, and when they are over.
+
+Requests suffer through the `Climate`, machines through the truth, controllers by what they are told
+in `world.mishaps`. A line that names something the world does not have is refused before the run
+begins, with what there is: a fault that never fires proves nothing.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from fleetd.sim import script
+from fleetd.sim.faults import Climate, Plight
+from fleetd.sim.script import Line, ScriptError
+from fleetd.sim.truth import Machine
+from fleetd.sim.world import World
+
+Deed = Callable[[], None]
+T = TypeVar("T")
+
+_PLIGHTS = {plight.value: plight for plight in Plight}
+_PREFIX = {"cluster": "", "garden": "garden-", "metal": "metal-", "openbao": "openbao-"}
+
+
+class Mishaps:
+    """Puts a script into effect."""
+
+    def __init__(self, world: World, climate: Climate, known: Iterable[str]) -> None:
+        """`known`: names of clusters that will come to be."""
+        self._world = world
+        self._climate = climate
+        self._known = sorted({*known, *world.clusters})
+        self._layers: dict[tuple[str, str], list[tuple[object, Any]]] = {}
+        self.begun: list[Line] = []
+        """Lines that have fired."""
+
+    def plan(self, lines: Sequence[Line]) -> None:
+        """Check all of them, then set their timers."""
+        self.check(lines)
+        for line in lines:
+            self._world.after(
+                line.at.total_seconds() - self._world.elapsed(), lambda line=line: self.begin(line)
+            )
+
+    def check(self, lines: Sequence[Line]) -> None:
+        """Raises ScriptError for the first that names something the world does not have."""
+        for line in lines:
+            self._check(line)
+
+    def begin(self, line: Line) -> None:
+        """Now, whatever its `at` says."""
+        self._check(line)
+        lift = self._do(line)
+        self.begun.append(line)
+        self._world.tell("fault", line.whom, f"{line.what} {line.how}")
+        if line.span is not None:
+
+            def over() -> None:
+                lift()
+                self._world.tell("mended", line.whom, f"{line.what} is no longer {line.how}")
+
+            self._world.after(line.span.total_seconds(), over)
+
+    def _check(self, line: Line) -> None:
+        truth = self._world.truth
+        match line.what:
+            case "bmc" | "server":
+                _known(line, truth.machines)
+            case "rack":
+                _known(line, {one.rack for one in truth.machines.values() if one.rack})
+            case "cluster" | "watch" | "eso" | "shoot" | "ceph":
+                _known(line, self._known)
+            case "garden" | "metal" | "openbao":
+                regions = {machine.region for machine in truth.machines.values()}
+                _known(line, regions)
+            case "image":
+                _known_cluster(line, self._known)
+            case "openstack":
+                services = self._world.services
+                _known(line, [one[9:] for one in services if one.startswith("keystone-")])
+            case _:
+                pass
+
+    def _do(self, line: Line) -> Deed:
+        match line.what:
+            case "bmc":
+                return self._bmc([self._world.truth.machines[line.whom]], line.how)
+            case "server":
+                return self._dark([self._world.truth.machines[line.whom]])
+            case "rack":
+                machines = self._world.truth.machines.values()
+                return self._dark([one for one in machines if one.rack == line.whom])
+            case "cluster" | "garden" | "metal":
+                return self._cut_off(line)
+            case "openbao" if line.how == "unreachable":
+                return self._openbao(f"openbao-{line.whom}")
+            case "openstack":
+                return self._openstack(line.whom)
+            case "watch":
+                return self._watch(line.whom, line.how)
+            case _:
+                return self._told((line.what, line.whom, line.how))
+
+    def _bmc(self, machines: Sequence[Machine], how: str) -> Deed:
+        lifts = [
+            self._laid(
+                ("bmc", machine.name), how, lambda machine=machine: machine.bmc, _set(machine)
+            )
+            for machine in machines
+        ]
+        return lambda: _all(lifts)
+
+    def _dark(self, machines: Sequence[Machine]) -> Deed:
+        """Power is gone: the machine and its BMC with it. It comes back as it was."""
+        power = self._world.truth.power
+        lifts = [self._bmc(machines, "unreachable")]
+        lifts += [
+            self._laid(
+                ("power", machine.name),
+                False,
+                lambda machine=machine: machine.on,
+                lambda on, machine=machine: power(machine, on=on),
+            )
+            for machine in machines
+        ]
+        return lambda: _all(lifts)
+
+    def _plight(self, backend: str, plight: Plight) -> Deed:
+        plights = self._climate.plights
+
+        def put(now: Plight | None) -> None:
+            plights.pop(backend, None)
+            if now is not None:
+                plights[backend] = now
+
+        lift = self._laid(("plight", backend), plight, lambda: plights.get(backend), put)
+        cluster = self._world.clusters.get(backend)
+        if cluster is not None and plight in (Plight.UNREACHABLE, Plight.FAILING):
+            cluster.end_watches()
+        return lift
+
+    def _laid(
+        self, key: tuple[str, str], new: T, was: Callable[[], T], put: Callable[[T], None]
+    ) -> Deed:
+        """Lays a state over what is there. Mishaps that overlap end in any order: the newest that
+        lasts holds, and when the last is over it is as it was before the first."""
+        layers: list[tuple[object, T]] = self._layers.setdefault(key, [])
+        if not layers:
+            layers.append((None, was()))
+        mine = (object(), new)
+        layers.append(mine)
+        put(new)
+
+        def lift() -> None:
+            layers.remove(mine)
+            put(layers[-1][1])
+            if len(layers) == 1:
+                layers.clear()
+
+        return lift
+
+    def _cut_off(self, line: Line) -> Deed:
+        """For fleetd, and for the controllers of other clusters that reach into this one."""
+        lifts = [
+            self._plight(self._backend(line), _PLIGHTS[line.how]),
+            self._told((line.what, line.whom, line.how)),
+        ]
+        return lambda: _all(lifts)
+
+    def _backend(self, line: Line) -> str:
+        ironic = f"ironic-{line.whom}"
+        if line.what == "metal" and ironic in self._world.services:
+            return ironic
+        return _PREFIX[line.what] + line.whom
+
+    def _openbao(self, name: str) -> Deed:
+        """Its address and each of its members."""
+        members = [one for one in self._world.services if one.removeprefix(f"{name}-").isdigit()]
+        lifts = [self._plight(one, Plight.UNREACHABLE) for one in (name, *members)]
+        return lambda: _all(lifts)
+
+    def _openstack(self, cloud: str) -> Deed:
+        lifts = [
+            self._plight(f"{service}-{cloud}", Plight.UNREACHABLE)
+            for service in ("keystone", "nova", "placement", "neutron", "cinder", "glance")
+        ]
+        return lambda: _all(lifts)
+
+    def _watch(self, name: str, how: str) -> Deed:
+        if how == "stalled":
+            # Those that are open stay silent; a new one is as good as the backend is by then.
+            stalled = self._climate.stalled
+            return self._laid(
+                ("watch", name),
+                True,
+                lambda: name in stalled,
+                lambda on: stalled.add(name) if on else stalled.discard(name),
+            )
+        cluster = self._world.clusters.get(name)
+        if cluster is not None:
+            if how == "expired":
+                cluster.forget_history()
+            cluster.end_watches()
+        return lambda: None
+
+    def _told(self, mishap: tuple[str, str, str]) -> Deed:
+        there = self._world.mishaps
+
+        def put(on: bool) -> None:  # noqa: FBT001
+            (there.add if on else there.discard)(mishap)
+
+        def tell() -> None:
+            for listener in self._world.listeners:
+                listener(mishap)
+
+        lift = self._laid(("told", "/".join(mishap)), True, lambda: mishap in there, put)
+        tell()
+
+        def over() -> None:
+            lift()
+            if mishap not in there:
+                tell()
+
+        return over
+
+
+def _set(machine: Machine) -> Callable[[str], None]:
+    def put(state: str) -> None:
+        machine.bmc = state
+
+    return put
+
+
+def _all(deeds: Sequence[Deed]) -> None:
+    for deed in deeds:
+        deed()
+
+
+def read_all(texts: Sequence[str]) -> list[Line]:
+    """The lines of a script, in order of time. Raises ScriptError for the first bad one."""
+    return sorted((script.read(text) for text in texts), key=lambda line: line.at)
+
+
+def _known(line: Line, names: Iterable[str]) -> None:
+    known = sorted(names)
+    if line.whom in known:
+        return
+    near = difflib.get_close_matches(line.whom, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
+    raise ScriptError(f"'{line}': there is no {line.what} {line.whom}; {hint}")
+
+
+def _known_cluster(line: Line, names: Sequence[str]) -> None:
+    if line.whom.partition("/")[0] not in names or "/" not in line.whom:
+        raise ScriptError(
+            f"'{line}': an image is named <cluster>/<component>, e.g. cp/keystone-operator; "
+            f"clusters: {', '.join(names)}"
+        )

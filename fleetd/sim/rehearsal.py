@@ -1,0 +1,309 @@
+"""
+A change, tried on a simulated twin in virtual time before anybody touches the real fleet.
+
+The same planner, executor, drivers and clients run; only the far side is simulated. What comes out
+is a timeline, what was held and why, what was disrupted, and whether it converged: everything
+Ready, nothing left to do, nothing written for three more rounds of looks, nobody hurt. The same
+documents, seed and faults give the same result to the byte.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from fleetd.plan import words
+from fleetd.plan.policy import Policy
+from fleetd.sim import build, loop, twin
+from fleetd.sim.faults import Climate
+from fleetd.sim.ledger import Ledger
+from fleetd.sim.mishaps import Mishaps
+from fleetd.sim.net import SimNetwork
+from fleetd.sim.script import Line
+from fleetd.sim.twin import Twin, Wanted
+from fleetd.sim.world import World
+from fleetd.store.base import Intent
+from fleetd.store.memory import MemoryStore
+from fleetd.vocabulary import HoldReason, Step
+from topology.catalogue import Component
+from topology.resource import Ref, Topology
+
+WITHIN = timedelta(hours=24)
+"""Longest rehearsal. A region on bare metal is up within hours; a day without convergence is an
+answer."""
+ROUNDS = 3
+"""Rounds of looks without a write that end a rehearsal."""
+CHAOS = 0.02
+"""Chance of a fault per request with chaos."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What is to be rehearsed."""
+
+    topology: Topology
+    catalogue: Mapping[str, Component]
+    policy: Policy
+    before: Topology | None = None
+    """Where the fleet starts from; None: nothing is there yet."""
+    seed: int = 0
+    faults: Sequence[Line] = ()
+    chaos: bool = False
+    within: timedelta = WITHIN
+    modules: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One line of the timeline."""
+
+    at: timedelta
+    about: str
+    what: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    converged: bool
+    why: str
+    """Why not; empty if it did."""
+    steps: int
+    simulated: timedelta
+    disrupted: tuple[Ref, ...]
+    """What was taken down on purpose, each time counted."""
+    held: Mapping[HoldReason, int]
+    """Things that were held for this reason at some time."""
+    timeline: tuple[Moment, ...]
+    requests: int
+    writes: int
+    hits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Faults of the way that were met."""
+
+    @property
+    def last_line(self) -> str:
+        if not self.converged:
+            return f"not converged: {self.why}"
+        return (
+            f"converged: {self.steps} steps, {words.span(self.simulated)} simulated, "
+            f"{len(self.disrupted)} disruptions"
+        )
+
+
+def rehearse(script: Script, progress: Callable[[str], None] | None = None) -> Outcome:
+    """Blocking, in a loop of its own."""
+    return loop.run(_Rehearsal(script, progress).run())
+
+
+class _WatchedStore(MemoryStore):
+    """Tells what is about to be done."""
+
+    def __init__(self, told: Callable[[Intent], None]) -> None:
+        super().__init__()
+        self._told = told
+
+    async def intend(self, intent: Intent) -> int:
+        self._told(intent)
+        return await super().intend(intent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    world: World
+    ledger: Ledger
+    climate: Climate
+    net: SimNetwork
+    store: _WatchedStore
+
+
+class _Rehearsal:
+    def __init__(self, script: Script, progress: Callable[[str], None] | None) -> None:
+        self._script = script
+        self._progress = progress
+        self._steps = 0
+        self._disrupted: list[Ref] = []
+        self._held: dict[HoldReason, set[Ref]] = {}
+        self._twin: Twin | None = None
+
+    async def run(self) -> Outcome:
+        script = self._script
+        start = script.before or script.topology
+        world = build.build(_union(start, script.topology), script.seed)
+        ledger = Ledger()
+        climate = Climate(world, ledger)
+        store = _WatchedStore(self._intended)
+        stage = _Stage(world, ledger, climate, SimNetwork(world, climate), store)
+        mishaps = Mishaps(world, climate, _clusters(script.topology))
+        mishaps.check(script.faults)
+        await store.open()
+        if script.before is not None:
+            await self._bring_up(stage, script.before)
+        began, events = world.elapsed(), await _last_event(store)
+        self._steps, writes = 0, len(ledger.deeds)
+        self._disrupted.clear()
+        climate.chance = CHAOS if script.chaos else 0.0
+        mishaps.plan([_shifted(line, began) for line in script.faults])
+        why = await self._live(stage, began)
+        timeline = await _timeline(store, world, began, events)
+        await store.close()
+        return Outcome(
+            converged=not why,
+            why=why,
+            steps=self._steps,
+            simulated=timedelta(seconds=round(world.elapsed() - began)),
+            disrupted=tuple(self._disrupted),
+            held={reason: len(refs) for reason, refs in sorted(self._held.items())},
+            timeline=tuple(timeline),
+            requests=sum(ledger.requests.values()),
+            writes=len(ledger.deeds) - writes,
+            hits={cell.value: count for cell, count in sorted(climate.hits.items())},
+        )
+
+    async def _bring_up(self, stage: _Stage, topology: Topology) -> None:
+        """The fleet as it is today, in fair weather."""
+        daemon = self._daemon(stage, topology)
+        reached = await twin.live(daemon, until=daemon.quiet, within=self._script.within)
+        if not reached:
+            raise RuntimeError(f"the start does not come up: {_blame(daemon)}")
+
+    def _daemon(self, stage: _Stage, topology: Topology) -> Twin:
+        wanted = Wanted(
+            topology=topology,
+            catalogue=self._script.catalogue,
+            policy=self._script.policy,
+            orphans={},
+        )
+        self._twin = Twin(stage.world, stage.net, stage.store, wanted, self._script.modules)
+        return self._twin
+
+    async def _live(self, stage: _Stage, began: float) -> str:
+        """Empty if it converged, otherwise why not."""
+        daemon = self._daemon(stage, self._script.topology)
+        world, ledger, climate = stage.world, stage.ledger, stage.climate
+        over = max(
+            (line.at + (line.span or timedelta(0)) for line in self._script.faults),
+            default=timedelta(0),
+        ).total_seconds()
+        calm_from = over + (3600.0 if self._script.chaos else 0.0)
+        quiet_since: list[tuple[float, int]] = []
+        rest = ROUNDS * daemon.core.tuning.pace.steady.total_seconds()
+
+        def done() -> bool:
+            self._note_holds(daemon)
+            passed = world.elapsed() - began
+            if self._progress is not None:
+                self._progress(_progress(daemon, passed))
+            if passed >= calm_from:
+                climate.chance = 0.0
+            if passed < calm_from or not daemon.quiet():
+                quiet_since.clear()
+                return False
+            if not quiet_since or quiet_since[0][1] != len(ledger.deeds):
+                quiet_since[:] = [(passed, len(ledger.deeds))]
+            return passed - quiet_since[0][0] >= rest
+
+        reached = await twin.live(daemon, until=done, within=self._script.within, every=5.0)
+        return _verdict(daemon, world, ledger, reached=reached)
+
+    def _intended(self, intent: Intent) -> None:
+        self._steps += 1
+        step = self._step(intent)
+        if step is not None:
+            self._disrupted.extend(sorted(step.disrupts | step.destroys))
+
+    def _step(self, intent: Intent) -> Step | None:
+        plans = self._twin.core.state.plans.values() if self._twin is not None else ()
+        steps = (step for plan in plans for step in plan.steps)
+        return next((step for step in steps if step.id == intent.step), None)
+
+    def _note_holds(self, daemon: Twin) -> None:
+        for plan in daemon.core.state.plans.values():
+            for hold in plan.holds:
+                self._held.setdefault(hold.reason, set()).add(hold.ref)
+
+
+def _verdict(daemon: Twin, world: World, ledger: Ledger, *, reached: bool) -> str:
+    if world.failures:
+        return f"the simulator failed: {type(world.failures[0]).__name__}: {world.failures[0]}"
+    if world.truth.harm:
+        return f"somebody was hurt: {world.truth.harm[0]}"
+    unannounced = ledger.unannounced()
+    if unannounced:
+        return f"something was written without an intent: {unannounced[0]}"
+    return "" if reached else _blame(daemon)
+
+
+def _blame(daemon: Twin) -> str:
+    """What keeps it from converging, in a line."""
+    unready = daemon.unready()
+    if not unready:
+        return "it does not come to rest: everything is Ready and there is still something to do"
+    view = daemon.core.state.view.topology.resources
+    ref, condition = min(unready, key=lambda one: (view[one[0]].rank, one[0]))
+    told = f"{condition.reason}: {condition.message}" if condition is not None else "never seen"
+    return f"{len(unready)} not Ready, first {ref} ({told})"
+
+
+def _progress(daemon: Twin, passed: float) -> str:
+    total = len(daemon.core.state.view.topology.resources)
+    ready = total - len(daemon.unready())
+    return f"{ready} of {total} Ready after {words.span(timedelta(seconds=passed))}"
+
+
+def _shifted(line: Line, began: float) -> Line:
+    return Line(
+        at=line.at + timedelta(seconds=began),
+        what=line.what,
+        whom=line.whom,
+        how=line.how,
+        span=line.span,
+    )
+
+
+def _clusters(topology: Topology) -> list[str]:
+    return [ref.name for ref in topology.resources if ref.kind == "cluster"]
+
+
+def _union(old: Topology, new: Topology) -> Topology:
+    """Everything that either names: a server that is added later stands there from the start."""
+    return Topology(
+        digest=new.digest,
+        resources={**old.resources, **new.resources},
+        edges=(*old.edges, *new.edges),
+    )
+
+
+async def _last_event(store: MemoryStore) -> int:
+    last = 0
+    while page := await store.events(after=last):
+        last = page[-1].seq
+    return last
+
+
+async def _timeline(store: MemoryStore, world: World, began: float, after: int) -> list[Moment]:
+    """What happened, in order: events of the daemon, and faults of the world."""
+    start: datetime = world.start + timedelta(seconds=began)
+    found: list[Moment] = []
+    while page := await store.events(after=after):
+        after = page[-1].seq
+        for one in page:
+            event = one.event
+            found.append(
+                Moment(
+                    at=event.at - start,
+                    about=str(event.ref),
+                    what=event.reason,
+                    detail=event.message,
+                )
+            )
+    for happening in world.trace:
+        if happening.what in ("fault", "mended") and happening.at >= began:
+            at = timedelta(seconds=happening.at - began)
+            found.append(
+                Moment(at=at, about=happening.where, what=happening.what, detail=happening.detail)
+            )
+    return sorted(found, key=lambda moment: moment.at)
+
+
+def count_by_reason(moments: Sequence[Moment]) -> Counter[str]:
+    return Counter(moment.what for moment in moments)

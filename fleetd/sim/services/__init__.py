@@ -1,0 +1,1 @@
+"""Simulated services that are no API servers: OpenBao, Ironic, Keystone, Nova, BMCs."""

@@ -1,0 +1,1 @@
+"""What exists in a region before fleetd comes; one file per part."""
