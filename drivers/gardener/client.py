@@ -1,0 +1,88 @@
+"""
+The few requests to a garden and a metal API that are no object's life: kubeconfigs and tokens.
+
+Only the wire: what to do with an answer is the drivers' business.
+"""
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from fleetd.kube import errors
+from fleetd.kube.client import KubeClient
+from fleetd.secrets import Secret
+
+_LOGIN = "authentication.gardener.cloud/v1alpha1"
+
+
+class Minted(NamedTuple):
+    secret: Secret
+    expires: datetime
+
+
+class NotYet(errors.KubeError):
+    """The Shoot is too young: no address, or no certificate authority."""
+
+
+async def admin_kubeconfig(client: KubeClient, namespace: str, shoot: str, seconds: int) -> Minted:
+    """Raises NotYet while the Shoot is young, NotFound if there is none."""
+    kind = await client.find("core.gardener.cloud", "Shoot")
+    body = {
+        "apiVersion": _LOGIN,
+        "kind": "AdminKubeconfigRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
+    try:
+        answer = await client.post(kind.path(shoot, namespace, "adminkubeconfig"), body)
+    except (errors.Invalid, errors.ServerFault) as cause:
+        if _young(cause):
+            raise NotYet(str(cause), status=cause.status, reason=cause.reason) from None
+        raise
+    status: dict[str, Any] = answer.get("status") or {}
+    try:
+        text = base64.b64decode(str(status["kubeconfig"]), validate=True).decode()
+    except (KeyError, binascii.Error, UnicodeDecodeError):
+        text = ""
+    if not text:
+        raise errors.Unreachable("the garden answered without a kubeconfig")
+    return Minted(Secret(text), datetime.fromisoformat(str(status["expirationTimestamp"])))
+
+
+def _young(cause: errors.KubeError) -> bool:
+    """The garden has no code of its own for this. 422 is also the answer to a bad request, and
+    500 that to anything; only the words tell."""
+    if cause.status == 422:
+        return "no suitable advertised address" in str(cause)
+    return cause.status == 500 and "could not get" in str(cause)
+
+
+async def account_token(client: KubeClient, namespace: str, account: str, seconds: int) -> Minted:
+    """A token for a ServiceAccount."""
+    kind = await client.find("", "ServiceAccount")
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
+    answer = await client.post(kind.path(account, namespace, "token"), body)
+    status: dict[str, Any] = answer.get("status") or {}
+    if not status.get("token"):
+        raise errors.Unreachable("the metal API answered without a token")
+    return Minted(
+        Secret(str(status["token"])), datetime.fromisoformat(str(status["expirationTimestamp"]))
+    )
+
+
+async def accepted(client: KubeClient, token: Secret) -> bool:
+    """Whether the API server takes this token for anybody."""
+    answer = await client.post(
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token.reveal()},
+        },
+    )
+    status: dict[str, Any] = answer.get("status") or {}
+    return bool(status.get("authenticated"))

@@ -1,0 +1,284 @@
+"""
+Drives a garden: the project, the credentials for the metal API, the Shoots; it looks at the
+CloudProfile and the Seeds, which others keep.
+
+A Shoot is written whole, with server-side apply and only where it differs: a write that changes
+nothing but the order of keys would start a reconcile. Upgrades are changes of the manifest. What
+they roll goes down one node of a pool at a time; the step names the cluster and as many servers of
+the pool as go at once, so that budgets and windows hold. What the garden would refuse is held with
+the reason instead of being sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from drivers.gardener import checks, credentials, manifests, profiles, shoots
+from drivers.gardener.login import Login
+from fleetd import secrets
+from fleetd.kube import errors, facts, objects, transport
+from fleetd.kube.objects import DELETE, Manifest, ObjectDriver
+from fleetd.tools import Tools
+from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
+from topology.resource import Facts, Ref, Resource
+
+CONFIRM = "confirm-deletion"
+REFUSED = "refuse"
+CONFIRMATION = "confirmation.gardener.cloud/deletion"
+DEADLINE = timedelta(seconds=30)
+_CONFIRMED = {"cluster": "Shoot", "garden-project": "Project"}
+"""What a garden deletes only after a confirmation."""
+
+
+class GardenerDriver(ObjectDriver):
+    kind = "gardener"
+
+    def __init__(self, tools: Tools) -> None:
+        super().__init__(tools)
+        self._login = Login(tools)
+
+    def check(self, want: Resource) -> Sequence[str]:
+        return checks.check(want)
+
+    def manifests(self, want: Resource) -> Sequence[Manifest]:
+        match want.ref.kind:
+            case "garden-project":
+                return manifests.project(want)
+            case "credentials-binding":
+                return (*manifests.metal_account(want), manifests.binding(want))
+            case "cluster":
+                return (manifests.shoot(want),)
+            case _:
+                return ()
+
+    # Looking
+
+    async def observe(self, want: Resource) -> Observation:
+        seen = await super().observe(want)
+        if seen.facts is None:
+            await self._login.try_again(want.backend)
+        return seen
+
+    async def _look(self, want: Resource) -> dict[str, Any]:
+        await self._login.enter(want.backend)
+        match want.ref.kind:
+            case "credentials-binding":
+                await self._login.enter(f"metal:{want.region}")
+            case "cloud-profile":
+                return await profiles.profile(self, want)
+            case "seed":
+                return await profiles.seeds(self, want)
+            case _:
+                pass
+        return await super()._look(want)
+
+    async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
+        match want.ref.kind:
+            case "credentials-binding":
+                found = await credentials.look(self.tools, want)
+                found["renew"] = credentials.due(found, self.tools.clock.now())
+                return found
+            case "cluster" if seen.get("spec"):
+                return {**await self._refusals(want, seen), **await self._claims(want)}
+            case _:
+                return {}
+
+    async def _refusals(self, want: Resource, seen: Facts) -> dict[str, Any]:
+        name = str(want.spec["garden"]["cloudProfile"])
+        profile = await self.read(want, want.backend, manifests.PROFILE, name)
+        wanted = manifests.shoot(want).body["spec"]
+        found = shoots.refusals(wanted, seen, profile, self.tools.clock.now())
+        return {"refused": found} if found else {}
+
+    async def _claims(self, want: Resource) -> dict[str, Any]:
+        """The ServerClaims of this cluster: which servers it has, and how many claims wait longer
+        than a machine may take. A metal API that does not answer leaves both unknown, which is
+        no reason not to know the Shoot."""
+        backend = f"metal:{want.region}"
+        space = manifests.namespace_of(str(want.spec["garden"]["project"]))
+        try:
+            await self._login.enter(backend)
+            claims = await self.read_all(want, backend, manifests.CLAIM, space)
+        except (errors.KubeError, secrets.SecretError):
+            return {}
+        heads = manifests.claims_of(want.spec)
+        now = self.tools.clock.now()
+        waiting = 0
+        servers: dict[str, list[str]] = {}
+        for claim in claims:
+            name = str(claim["metadata"]["name"])
+            head = next((one for one in heads if name.startswith(one)), None)
+            if head is None:
+                continue
+            if claim.get("status", {}).get("phase") == "Bound":
+                pool = str(want.spec["workers"][heads.index(head)]["name"])
+                server = str(claim["spec"]["serverRef"]["name"])
+                servers.setdefault(pool, []).append(server.removesuffix("-system-0"))
+            elif _older(claim, now):
+                waiting += 1
+        return {
+            "claimsUnbound": waiting,
+            "servers": {pool: sorted(servers[pool]) for pool in sorted(servers)},
+        }
+
+    # Deciding
+
+    def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
+        if seen.facts and _anothers(want, seen.facts):
+            return ()
+        return super().propose(want, seen)
+
+    def _writes(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        steps = super()._writes(want, seen)
+        match want.ref.kind:
+            case "credentials-binding":
+                return self._with_token(want, seen, steps)
+            case "cluster":
+                return self._with_reach(want, seen, steps)
+            case _:
+                return steps
+
+    def _with_token(self, want: Resource, seen: Facts, steps: Sequence[Step]) -> list[Step]:
+        """The token comes after the account it belongs to, and before the binding: a garden takes
+        no binding to a Secret that is not there."""
+        bound: Facts = seen.get("parts", {}).get(manifests.binding(want).key) or {}
+        if bound and not bound["made"]:
+            return []  # others made it: it is theirs to keep
+        first = [step for step in steps if step.args["backend"] != want.backend]
+        last = [step for step in steps if step.args["backend"] == want.backend]
+        observed: Facts = seen.get("observed", {})
+        state = observed.get("secret", "missing")
+        ours = bool(observed.get("ours", True))
+        if state == "missing" or (ours and (state == "refused" or observed.get("renew"))):
+            why = {
+                "missing": "write the token for the metal API into the garden",
+                "refused": "write a new token: the metal API refuses the one in the garden",
+            }.get(state, "renew the token for the metal API")
+            given = credentials.args(want, str(observed.get("expires", "")))
+            after = [first[-1].id] if first else ()
+            first.append(
+                make_step(want, credentials.MINT, given, why=why, deadline=DEADLINE, after=after)
+            )
+        if first and last:
+            last[0] = replace(last[0], after=frozenset({first[-1].id}))
+        return [*first, *last]
+
+    def _with_reach(self, want: Resource, seen: Facts, steps: Sequence[Step]) -> list[Step]:
+        """What a changed Shoot takes down, or why the garden would not have it."""
+        live: Facts = seen.get("spec") or {}
+        if not steps or not live:
+            return list(steps)
+        observed: Facts = seen.get("observed") or {}
+        refused: Sequence[str] = observed.get("refused") or ()
+        if refused:
+            why = f"the garden would refuse this change: {'; '.join(refused)}"
+            step = make_step(want, REFUSED, {"why": list(refused)}, why=why, deadline=DEADLINE)
+            return [step]
+        wanted = steps[0].args["manifest"]["spec"]
+        rolled = shoots.rolled(wanted, live)
+        fallen = (*rolled, *(pool for pool in shoots.shrunk(wanted, live) if pool not in rolled))
+        if not fallen:
+            return list(steps)
+        servers: Facts = observed.get("servers") or {}
+        down = {want.ref} | {
+            Ref("server", name) for pool in fallen for name in servers.get(pool, ())[:1]
+        }
+        words = [f"replaces the nodes of {', '.join(fallen)} one after the other"]
+        older = [pool for pool in shoots.older_images(wanted, live) if pool in rolled]
+        if older:
+            words.append(f"goes back to an older image on {', '.join(older)}")
+        why = f"{steps[0].why}; {'; '.join(words)}"
+        return [replace(steps[0], disrupts=frozenset(down), why=why), *steps[1:]]
+
+    def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        steps = list(super()._removal(want, seen))
+        kind = _CONFIRMED.get(want.ref.kind)
+        if want.ref.kind == "credentials-binding":
+            return self._without_token(want, seen, steps)
+        target = next((one for one in steps if one.args["kind"] == kind), None)
+        if kind is None or target is None:
+            return steps
+        notes: Facts = seen.get("metadata", {}).get("annotations", {})
+        if notes.get(CONFIRMATION) == "true":
+            return steps
+        confirm = make_step(
+            want,
+            CONFIRM,
+            target.args,
+            why=f"confirm that {kind} {target.args['name']} may be deleted: it was retired",
+            deadline=DEADLINE,
+            destroys=[want.ref],
+        )
+        first = replace(target, after=frozenset({confirm.id}))
+        return [confirm, *(first if one is target else one for one in steps)]
+
+    def _without_token(self, want: Resource, seen: Facts, steps: list[Step]) -> list[Step]:
+        observed: Facts = seen.get("observed") or {}
+        if observed.get("secret") in (None, "missing") or not observed.get("ours"):
+            return steps
+        given = credentials.args(want, "")
+        named = {
+            "backend": want.backend,
+            "group": "",
+            "kind": "Secret",
+            "name": given["secret"],
+            "namespace": given["namespace"],
+        }
+        token = make_step(
+            want,
+            DELETE,
+            named,
+            why="delete the token for the metal API: it was retired",
+            deadline=DEADLINE,
+            destroys=[want.ref],
+            after=[steps[-1].id] if steps else (),
+        )
+        return [*steps, token]
+
+    # Doing
+
+    async def apply(self, step: Step) -> Outcome:
+        backend = step.args.get("backend")
+        try:
+            if backend:
+                await self._login.enter(str(backend))
+            if "metal" in step.args:
+                await self._login.enter(str(step.args["metal"]))
+        except errors.KubeError as cause:
+            return objects.outcome_of(cause)
+        except secrets.SecretError as cause:
+            return Failed("NoSecret", str(cause), retry=True)
+        return await super().apply(step)
+
+    async def act(self, step: Step) -> Outcome:
+        match step.verb:
+            case credentials.MINT:
+                return await credentials.write(self.tools, step)
+            case "confirm-deletion":
+                return await self._confirm(step)
+            case "refuse":
+                return Failed("RefusedByGarden", "; ".join(step.args["why"]), retry=False)
+            case _:
+                return await super().act(step)
+
+    async def _confirm(self, step: Step) -> Outcome:
+        given = step.args
+        client = self.tools.clusters.client(given["backend"])
+        kind = await client.find(given["group"], given["kind"])
+        change = {"metadata": {"annotations": {CONFIRMATION: "true", facts.STEP: step.id}}}
+        await client.patch(kind, given["name"], change, given["namespace"], how=transport.MERGE)
+        return Done()
+
+
+def _older(claim: Facts, now: datetime) -> bool:
+    made = datetime.fromisoformat(str(claim["metadata"]["creationTimestamp"]))
+    return now - made > manifests.UNBOUND
+
+
+def _anothers(want: Resource, seen: Facts) -> bool:
+    """Whether it is that of another region which shares the garden and its project. Two owners
+    would write their marks over each other for ever."""
+    labels: Facts = seen.get("metadata", {}).get("labels", {})
+    mine = objects.owner(want)
+    return str(labels.get(facts.OWNER, mine)) != mine

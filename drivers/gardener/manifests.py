@@ -1,0 +1,259 @@
+"""
+What fleetd writes into a garden, as manifests: project, credentials, Shoots.
+
+Pure, and free of secrets: the token for the metal API is written by a verb of the driver. The one
+rule of a Shoot: the block `maintenance` is always there, with both automatic updates off, for a
+garden that finds none turns both on.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from fleetd.kube.objects import Manifest
+from topology.documents import base
+from topology.resource import Facts, Resource
+
+CORE = "core.gardener.cloud"
+SECURITY = "security.gardener.cloud"
+PROFILE = (CORE, "CloudProfile")
+SEED = (CORE, "Seed")
+CLAIM = ("metal.ironcore.dev", "ServerClaim")
+PROVIDER = "ironcore-metal"
+CONFIGS = f"{PROVIDER}.provider.extensions.gardener.cloud/v1alpha1"
+
+ACCOUNT = "gardener"
+"""The ServiceAccount of the metal API with which Gardener claims servers."""
+CREATION = timedelta(hours=1)
+"""How long a machine may take to join. A server tests its memory for a quarter of an hour, boots
+twice from the network, and may have to be tried again; Gardener's 20 minutes are for clouds."""
+UNBOUND = timedelta(minutes=45)
+"""A claim that waits so long will not find a server. Less than `CREATION`: then the machine is
+given up, and its claim with it."""
+HEALTH = timedelta(minutes=30)
+"""How long a node may be silent before its machine is replaced. Replacing metal means another
+server, so a reboot must fit in."""
+WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
+"""Gardener wants one. What it may do in it by itself is nothing: fleetd has its own windows."""
+PURPOSE = "production"
+
+
+def namespace_of(project: str) -> str:
+    return f"garden-{project}"
+
+
+def technical_id(project: str, cluster: str) -> str:
+    return f"shoot--{project}--{cluster}"
+
+
+def project(want: Resource) -> tuple[Manifest, ...]:
+    """The namespace by hand, for a Project without one gets a random name for it."""
+    name = str(want.spec["garden"]["project"])
+    namespace: Facts = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": namespace_of(name),
+            "labels": {"gardener.cloud/role": "project", "project.gardener.cloud/name": name},
+        },
+    }
+    body: Facts = {
+        "apiVersion": CORE,
+        "kind": "Project",
+        "metadata": {"name": name},
+        "spec": {
+            "namespace": namespace_of(name),
+            "description": f"clusters of region {want.region}",
+        },
+    }
+    return (
+        Manifest(backend=want.backend, body=namespace, why=f"create namespace garden-{name}"),
+        Manifest(backend=want.backend, body=body, why=f"create project {name}"),
+    )
+
+
+def binding(want: Resource) -> Manifest:
+    garden: Facts = want.spec["garden"]
+    namespace = namespace_of(str(garden["project"]))
+    name = str(garden["credentialsBinding"])
+    body: Facts = {
+        "apiVersion": SECURITY,
+        "kind": "CredentialsBinding",
+        "metadata": {"name": name, "namespace": namespace},
+        "provider": {"type": PROVIDER},
+        "credentialsRef": {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "namespace": namespace,
+            "name": name,
+        },
+    }
+    return Manifest(backend=want.backend, body=body, why=f"create CredentialsBinding {name}")
+
+
+def metal_account(want: Resource) -> tuple[Manifest, ...]:
+    """Who Gardener is at the metal API, and what it may do there: claim servers in one namespace,
+    and read which there are."""
+    namespace = namespace_of(str(want.spec["garden"]["project"]))
+    backend = f"metal:{want.region}"
+    inside = {"name": ACCOUNT, "namespace": namespace}
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
+    claims = {
+        "apiGroups": ["metal.ironcore.dev"],
+        "resources": ["serverclaims"],
+        "verbs": ["*"],
+    }
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}
+    addresses = {
+        "apiGroups": ["ipam.cluster.x-k8s.io"],
+        "resources": ["ipaddressclaims", "ipaddresses"],
+        "verbs": ["*"],
+    }
+    reading = {
+        "apiGroups": ["metal.ironcore.dev"],
+        "resources": ["servers", "bmcs"],
+        "verbs": ["get", "list", "watch"],
+    }
+    rbac = "rbac.authorization.k8s.io"
+    cluster = {"name": f"{ACCOUNT}-{namespace}"}
+    bodies: tuple[Facts, ...] = (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside},
+        {
+            "apiVersion": rbac,
+            "kind": "Role",
+            "metadata": inside,
+            "rules": [claims, secrets, addresses],
+        },
+        {
+            "apiVersion": rbac,
+            "kind": "RoleBinding",
+            "metadata": inside,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
+            "subjects": [subject],
+        },
+        {"apiVersion": rbac, "kind": "ClusterRole", "metadata": cluster, "rules": [reading]},
+        {
+            "apiVersion": rbac,
+            "kind": "ClusterRoleBinding",
+            "metadata": cluster,
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": cluster["name"]},
+            "subjects": [subject],
+        },
+    )
+    return tuple(
+        Manifest(backend=backend, body=body, why=f"let Gardener claim servers: {body['kind']}")
+        for body in bodies
+    )
+
+
+def shoot(want: Resource) -> Manifest:
+    spec, garden = want.spec, want.spec["garden"]
+    body: dict[str, Any] = {
+        "apiVersion": CORE,
+        "kind": "Shoot",
+        "metadata": {
+            "name": str(spec["name"]),
+            "namespace": namespace_of(str(garden["project"])),
+            "labels": dict(spec.get("labels") or {}),
+        },
+        "spec": {
+            "cloudProfile": {"kind": "CloudProfile", "name": garden["cloudProfile"]},
+            "credentialsBindingName": garden["credentialsBinding"],
+            "region": garden["region"],
+            "purpose": PURPOSE,
+            "kubernetes": {"version": spec["kubernetes"]},
+            "networking": {key: value for key, value in spec["networking"].items() if value},
+            "provider": {
+                "type": PROVIDER,
+                "controlPlaneConfig": {
+                    "apiVersion": CONFIGS,
+                    "kind": "ControlPlaneConfig",
+                    # A node is called like its server, before and after it was installed anew.
+                    "nodeNamePolicy": "BMCName",
+                },
+                "workers": [worker(one, spec) for one in spec["workers"]],
+            },
+            "maintenance": maintenance(spec["maintenance"]),
+        },
+    }
+    if spec.get("failureTolerance"):
+        body["spec"]["controlPlane"] = {
+            "highAvailability": {"failureTolerance": {"type": spec["failureTolerance"]}}
+        }
+    return Manifest(backend=want.backend, body=body, why=f"create shoot {spec['name']}")
+
+
+def maintenance(given: Facts) -> dict[str, Any]:
+    return {
+        "autoUpdate": {
+            "kubernetesVersion": bool(given["autoUpdateKubernetes"]),
+            "machineImageVersion": bool(given["autoUpdateImage"]),
+        },
+        "timeWindow": dict(WINDOW),
+    }
+
+
+def worker(given: Facts, spec: Facts) -> dict[str, Any]:
+    image = given.get("image") or spec["image"]
+    strategy = str(given["updateStrategy"])
+    made: dict[str, Any] = {
+        "name": given["name"],
+        "machine": {
+            "type": given["machineType"],
+            "image": {"name": image["name"], "version": image["version"]},
+        },
+        "minimum": given["minimum"],
+        "maximum": given["maximum"],
+        "zones": list(given["zones"]),
+        "updateStrategy": strategy,
+        "machineControllerManager": settings(given, strategy),
+    }
+    if strategy != "ManualInPlaceUpdate":
+        # No spare server is needed this way; with a surge, a full pool would wait for one.
+        made |= {"maxSurge": 0, "maxUnavailable": 1}
+    if given.get("kubernetes"):
+        made["kubernetes"] = {"version": given["kubernetes"]}
+    if given.get("labels"):
+        made["labels"] = dict(given["labels"])
+    if given.get("taints"):
+        made["taints"] = [taint(text) for text in given["taints"]]
+    return made
+
+
+def settings(given: Facts, strategy: str) -> dict[str, Any]:
+    """Of the machine controller. When the drain timeout is over it deletes a machine with all
+    that still runs on it."""
+    drain = base.parse_duration(str(given["drainTimeout"])) or timedelta(hours=2)
+    made: dict[str, Any] = {
+        "machineDrainTimeout": duration(drain),
+        "machineCreationTimeout": duration(CREATION),
+        "machineHealthTimeout": duration(HEALTH),
+    }
+    if strategy != "AutoRollingUpdate":
+        made["inPlaceUpdateTimeout"] = duration(CREATION)
+        # The garden sets it for such pools; a machine under update is silent for long.
+        made["disableHealthTimeout"] = True
+    return made
+
+
+def taint(text: str) -> dict[str, str]:
+    """`key=value:Effect`, or without a value."""
+    rest, _, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
+
+
+def duration(given: timedelta) -> str:
+    """As Go writes it, so that what comes back is what was sent."""
+    minutes, seconds = divmod(int(given.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}s"
+
+
+def claims_of(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the names of this cluster's ServerClaims begin with: a claim is called like its
+    machine, and that like its pool and zone. The cluster's name alone would also match those of
+    another whose name begins with it."""
+    head = technical_id(str(spec["garden"]["project"]), str(spec["name"]))
+    return tuple(f"{head}-{one['name']}-z" for one in spec.get("workers", ()))

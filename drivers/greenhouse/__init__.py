@@ -1,0 +1,5 @@
+"""Registers clusters with Greenhouse."""
+
+from drivers.greenhouse.driver import GreenhouseDriver
+
+DRIVER = GreenhouseDriver

@@ -1,0 +1,175 @@
+"""
+What fleetd knows of BMCs by itself: whether they answer, and whether two entries are one machine.
+
+Neither is told by metal-operator: it does not poll, a wrong password still shows Ready, and two
+BMC objects for one machine are both served. Asking costs a request to the BMC, so an answer is
+used again for some minutes; the index over all BMCs of a region is made at most twice a minute,
+however many servers are looked at in between. Both are memories of looks, and nothing is lost
+with them.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Any, cast
+
+from drivers.ironcore import client, manifests
+from drivers.ironcore.client import Answer
+from fleetd import plainyaml, secrets
+from fleetd.kube import errors
+from fleetd.secrets import Secret, SecretError
+from fleetd.tools import Tools
+from topology.resource import Facts, Resource
+
+KEPT = timedelta(minutes=2)
+"""How long an answer is used again, where there are few."""
+PER_SECOND = 100
+"""Questions at most, over all BMCs: with 100,000 each is asked every 17 minutes."""
+FAILING = timedelta(seconds=30)
+"""One that did not answer is asked again sooner."""
+CURRENT = "current"
+INDEX_AGE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    user: str
+    password: Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    at: datetime
+    answer: Answer
+    secret: str
+    """The BMCSecret: current, stale or missing."""
+
+
+@dataclass(slots=True)
+class Index:
+    at: datetime
+    by_address: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Names of BMCs."""
+    by_uuid: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Names of BMCs whose Server has that UUID."""
+    unreadable: tuple[str, ...] = ()
+
+
+class Bmcs:
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._known: dict[str, Known] = {}
+        self._indexes: dict[str, Index] = {}
+
+    def forget(self, name: str) -> None:
+        """Ask it at the next look."""
+        self._known.pop(name, None)
+
+    async def known(self, want: Resource) -> Known:
+        """Raises SecretError if the password cannot be read and nothing is remembered, KubeError
+        if the metal API does not answer."""
+        now = self._tools.clock.now()
+        old = self._known.get(want.ref.name)
+        if old is not None and now - old.at < self._kept(old):
+            return old
+        try:
+            login = await self.login(want)
+        except SecretError:
+            if old is None:
+                raise
+            return old
+        base = _base(want.spec)
+        session = self._tools.net.session()
+        try:
+            answer = await self._tools.net.blocking(
+                lambda: client.ask(session, base, login.user, login.password)
+            )
+        finally:
+            session.close()
+        made = Known(at=now, answer=answer, secret=await self._secret(want, login))
+        self._known[want.ref.name] = made
+        return made
+
+    def _kept(self, old: Known) -> timedelta:
+        if old.answer.state != client.ANSWERS or old.secret != CURRENT:
+            return FAILING
+        return max(KEPT, timedelta(seconds=len(self._known) / PER_SECOND))
+
+    async def login(self, want: Resource) -> Login:
+        """What the pool's access names: a mapping with username and password."""
+        text = await self._tools.secrets.read(want.spec["access"], want)
+        try:
+            found: Any = plainyaml.load(text.reveal())
+        except plainyaml.Error:
+            found = None
+        given = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        user, password = given.get("username"), given.get("password")
+        if not user or not password:
+            raise secrets.SecretError(
+                f"the access of {want.owner} has no username and password; write "
+                "{username: ..., password: ...}"
+            )
+        return Login(str(user), Secret(str(password)))
+
+    async def _secret(self, want: Resource, login: Login) -> str:
+        metal = self._tools.clusters.client(want.backend)
+        kind = await metal.find(manifests.GROUP, "BMCSecret")
+        live = await metal.get(kind, want.ref.name)
+        if live is None:
+            return "missing"
+        data: Facts = live.get("data") or {}
+        same = login.password.matches(_text(data.get("password")))
+        return CURRENT if same and _text(data.get("username")) == login.user else "stale"
+
+    async def index(self, backend: str) -> Index:
+        """Over all BMCs and Servers of a region."""
+        now = self._tools.clock.now()
+        found = self._indexes.get(backend)
+        if found is not None and now - found.at < INDEX_AGE:
+            return found
+        cache = await self._tools.clusters.cache(backend, manifests.GROUP, "BMC")
+        made = Index(now)
+        bad: list[str] = []
+        for bmc in cache.items():
+            name = str(bmc["metadata"]["name"])
+            ip = str(bmc["spec"].get("access", {}).get("ip") or "")
+            if ip and not manifests.readable(ip):
+                bad.append(name)
+            elif ip:
+                made.by_address.setdefault(str(ip_address(ip)), []).append(name)
+        made.unreadable = tuple(bad)
+        try:
+            servers = await self._tools.clusters.cache(backend, manifests.GROUP, "Server")
+        except errors.NotFound:
+            servers = None
+        for server in servers.items() if servers is not None else ():
+            uuid = str(server["spec"].get("systemUUID") or "").lower()
+            bmc_name = str(server["spec"].get("bmcRef", {}).get("name") or "")
+            if uuid and bmc_name:
+                made.by_uuid.setdefault(uuid, []).append(bmc_name)
+        self._indexes[backend] = made
+        return made
+
+    async def same_machine(self, want: Resource, answer: Answer) -> str:
+        """Another BMC that leads to the machine of this one; empty if there is none."""
+        index = await self.index(want.backend)
+        mine = want.ref.name
+        found = [
+            *index.by_address.get(str(ip_address(str(want.spec["bmc"]))), ()),
+            *index.by_uuid.get(answer.uuid, ()),
+        ]
+        return next((name for name in sorted(found) if name != mine), "")
+
+
+def _base(spec: Facts) -> str:
+    redfish: Facts = spec["redfish"]
+    return client.address(str(spec["bmc"]), int(redfish["port"]), str(redfish["scheme"]))
+
+
+def _text(encoded: object) -> str:
+    try:
+        return base64.b64decode(str(encoded or ""), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

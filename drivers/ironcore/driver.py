@@ -1,0 +1,331 @@
+"""
+Drives bare metal through metal-operator: a BMC and its secret per server; it looks at operators.
+
+A server is enrolled only when its BMC answers fleetd with the password: one that never answers
+blocks all others, and one that refuses slows them down. For the same reason an enrolled one that
+hangs or refuses is quarantined (metal-operator is told to leave it alone) and released when it
+answers again. Nothing here switches power, and a server that is claimed is never removed.
+
+The operators are read from their Deployments on the metal API. Where they run elsewhere they
+cannot be seen, and are reported as absent.
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from drivers.ironcore import client, manifests
+from drivers.ironcore.bmcs import Bmcs
+from fleetd import secrets
+from fleetd.kube import errors, facts, objects, transport
+from fleetd.kube.objects import Manifest, ObjectDriver
+from fleetd.tools import Tools
+from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
+from topology.resource import Facts, Ref, Resource
+
+SECRET = "write-bmc-secret"  # noqa: S105 - the name of a verb
+QUARANTINE = "quarantine"
+RELEASE = "release"
+REFUSED = "refuse"
+OPERATION = "metal.ironcore.dev/operation"
+REASON = "fleet.c5c3.io/quarantine"
+DEADLINE = timedelta(seconds=30)
+_STATUS = ("state", "powerState", "conditions")
+_SPEC = ("systemUUID", "serverClaimRef", "serverMaintenanceRef", "power", "unclaimable")
+
+
+class IroncoreDriver(ObjectDriver):
+    kind = "ironcore"
+
+    def __init__(self, tools: Tools) -> None:
+        super().__init__(tools)
+        self._bmcs = Bmcs(tools)
+
+    def check(self, want: Resource) -> Sequence[str]:
+        if want.ref.kind != "server":
+            return ()
+        ip = str(want.spec.get("bmc") or "")
+        if not manifests.readable(ip):
+            return (f"the BMC's address {ip!r} is not an IP address",)
+        return ()
+
+    def manifests(self, want: Resource) -> Sequence[Manifest]:
+        if want.ref.kind != "server" or self.check(want):
+            return ()
+        return (manifests.bmc(want),)
+
+    # Looking
+
+    async def observe(self, want: Resource) -> Observation:
+        seen = await super().observe(want)
+        if seen.facts is None and want.ref.kind == "metal-operator":
+            # One of the region is enough: a hundred thousand servers fail with it.
+            await self._enter_again(want.backend)
+        return seen
+
+    async def _enter(self, backend: str) -> None:
+        if self.tools.clusters.has(backend):
+            return
+        name = backend.partition(":")[2]
+        region = self.tools.fleet.topology().resources.get(Ref("region", name))
+        if region is None:
+            raise secrets.SecretError(f"no document describes region {name}; add it")
+        access: Facts = region.spec["metal"]["access"]
+        self.tools.clusters.put(backend, await self.tools.secrets.read(access, region))
+
+    async def _enter_again(self, backend: str) -> None:
+        """The kubeconfig may have been replaced since it was read."""
+        name = backend.partition(":")[2]
+        region = self.tools.fleet.topology().resources.get(Ref("region", name))
+        if region is None:
+            return
+        try:
+            access: Facts = region.spec["metal"]["access"]
+            self.tools.clusters.put(backend, await self.tools.secrets.read(access, region))
+        except (errors.KubeError, secrets.SecretError):
+            return
+
+    async def _look(self, want: Resource) -> dict[str, Any]:
+        await self._enter(want.backend)
+        if want.ref.kind == "server":
+            return await self._server(want)
+        return await super()._look(want)
+
+    async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
+        del seen
+        if want.ref.kind != "metal-operator":
+            return {}
+        try:
+            index = await self._bmcs.index(want.backend)
+        except errors.NotFound:
+            return {}
+        found: dict[str, Any] = {"unreadableBmcs": len(index.unreadable)}
+        if index.unreadable:
+            found["unreadable"] = list(index.unreadable)
+        return found
+
+    async def _server(self, want: Resource) -> dict[str, Any]:
+        manifest = manifests.bmc(want)
+        bmc = await self.read(want, want.backend, manifests.BMC, want.ref.name)
+        server = await self.read(want, want.backend, manifests.SERVER, manifests.server_name(want))
+        if want.absent and bmc is None and server is None:
+            return {}
+        known = await self._bmcs.known(want)
+        observed: dict[str, Any] = {"bmc": known.answer.state, "secret": known.secret}
+        if known.answer.hangs:
+            observed["hangs"] = True
+        if known.answer.said:
+            observed["said"] = known.answer.said
+        if known.answer.systems > 1:
+            observed["systems"] = known.answer.systems
+        other = await self._bmcs.same_machine(want, known.answer)
+        if other:
+            observed["sameMachineAs"] = other
+        if bmc is None and server is None:
+            wrong = other or known.answer.state != client.ANSWERS or "systems" in observed
+            begun = known.secret != "missing"  # noqa: S105 - the state of a Secret
+            return {"observed": observed} if wrong or begun else {}
+        seen = _kept(server) if server is not None else {}
+        parts: dict[str, Any] = {}
+        if bmc is not None:
+            parts[manifest.key] = {
+                "made": facts.made_from(bmc),
+                "differs": facts.differences(manifest.body, bmc),
+                "deleting": bool(bmc["metadata"].get("deletionTimestamp")),
+            }
+            observed |= _told(bmc)
+        return {**seen, "parts": parts, "observed": observed}
+
+    # Deciding
+
+    def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
+        if want.ref.kind != "server" or seen.facts is None or want.absent:
+            return super().propose(want, seen)
+        observed: Facts = seen.facts.get("observed", {})
+        if "systems" in observed and not seen.facts.get("parts"):
+            why = (
+                f"{observed['systems']} machines are behind the BMC {want.spec['bmc']}; "
+                "metal-operator mixes them up, so it is not enrolled"
+            )
+            return [make_step(want, REFUSED, {"why": why}, why=why, deadline=DEADLINE)]
+        if observed.get("sameMachineAs"):
+            return ()
+        if seen.facts and observed.get("bmc") != client.ANSWERS:
+            return self._quarantined(want, observed, seen.facts)
+        return super().propose(want, seen)
+
+    def _quarantined(self, want: Resource, observed: Facts, seen: Facts) -> Sequence[Step]:
+        """Of one that is enrolled and would hold up the others."""
+        harmful = observed.get("hangs") or observed.get("bmc") == client.REFUSED
+        if not harmful or not seen.get("parts") or observed.get("quarantined"):
+            return ()
+        said = str(observed.get("said") or "it does not answer")
+        args = {"backend": want.backend, "name": want.ref.name, "why": said}
+        why = f"keep metal-operator from waiting for BMC {want.ref.name}: {said}"
+        return [make_step(want, QUARANTINE, args, why=why, deadline=DEADLINE)]
+
+    def _writes(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        """The secret first: a BMC without one fails and is tried again ever more rarely."""
+        steps = list(super()._writes(want, seen))
+        if want.ref.kind != "server":
+            return steps
+        observed: Facts = seen.get("observed", {})
+        state = observed.get("secret", "missing")
+        if state != "current":
+            args = {"backend": want.backend, "name": want.ref.name}
+            why = (
+                f"write the BMC password of {want.ref.name}"
+                if state == "missing"
+                else f"write the BMC password of {want.ref.name}: the metal API has another one"
+            )
+            secret = make_step(want, SECRET, args, why=why, deadline=DEADLINE)
+            if steps:
+                steps[0] = replace(steps[0], after=frozenset({secret.id}))
+            steps.insert(0, secret)
+        if observed.get("quarantined") and observed.get("bmc") == client.ANSWERS:
+            args = {"backend": want.backend, "name": want.ref.name}
+            why = f"let metal-operator look after BMC {want.ref.name} again: it answers"
+            after = [steps[-1].id] if steps else ()
+            steps.append(make_step(want, RELEASE, args, why=why, deadline=DEADLINE, after=after))
+        return steps
+
+    def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        if want.ref.kind != "server":
+            return ()
+        spec: Facts = seen.get("spec") or {}
+        state = seen.get("status", {}).get("state")
+        claim: Facts = spec.get("serverClaimRef") or {}
+        if claim or state in ("Reserved", "Maintenance"):
+            holder = f"claimed by {claim.get('namespace')}/{claim.get('name')}" if claim else state
+            why = (
+                f"{want.ref.name} is {holder}; removing it would boot its machine anew. "
+                "Take it out of its cluster first"
+            )
+            return [make_step(want, REFUSED, {"why": why}, why=why, deadline=DEADLINE)]
+        steps = list(super()._removal(want, seen))
+        if steps and seen.get("observed", {}).get("secret") != "missing":
+            named = {
+                "backend": want.backend,
+                "group": manifests.GROUP,
+                "kind": "BMCSecret",
+                "name": want.ref.name,
+                "namespace": "",
+            }
+            steps.append(
+                make_step(
+                    want,
+                    objects.DELETE,
+                    named,
+                    why=f"delete the BMC password of {want.ref.name}: it was retired",
+                    deadline=DEADLINE,
+                    destroys=[want.ref],
+                    after=[steps[-1].id],
+                )
+            )
+        return steps
+
+    # Doing
+
+    async def apply(self, step: Step) -> Outcome:
+        backend = step.args.get("backend")
+        try:
+            if backend:
+                await self._enter(str(backend))
+        except errors.KubeError as cause:
+            return objects.outcome_of(cause)
+        except secrets.SecretError as cause:
+            return Failed("NoSecret", str(cause), retry=True)
+        self._bmcs.forget(step.ref.name)
+        return await super().apply(step)
+
+    async def act(self, step: Step) -> Outcome:
+        match step.verb:
+            case "write-bmc-secret":
+                return await self._write_secret(step)
+            case "quarantine":
+                return await self._annotate(step, await self._word(step), step.args["why"])
+            case "release":
+                return await self._annotate(step, None, None)
+            case "refuse":
+                return Failed("Refused", str(step.args["why"]), retry=False)
+            case _:
+                return await super().act(step)
+
+    async def _write_secret(self, step: Step) -> Outcome:
+        want = self.tools.fleet.topology().resources.get(step.ref)
+        if want is None:
+            return Failed("NoDocument", f"no document names {step.ref} any more", retry=False)
+        login = await self._bmcs.login(want)
+        metal = self.tools.clusters.client(step.args["backend"])
+        kind = await metal.find(manifests.GROUP, "BMCSecret")
+        data = {"username": login.user, "password": login.password.reveal()}
+        await metal.apply(
+            kind,
+            {
+                "metadata": {
+                    "name": step.args["name"],
+                    "labels": {
+                        facts.MANAGED_BY: facts.MANAGER,
+                        facts.REGION: want.region,
+                        facts.OWNER: objects.owner(want),
+                    },
+                    "annotations": {facts.STEP: step.id},
+                },
+                "data": {
+                    key: base64.b64encode(value.encode()).decode() for key, value in data.items()
+                },
+            },
+            # The pool's access says what the password is; whoever wrote another one was wrong.
+            force=True,
+        )
+        return Done()
+
+    async def _word(self, step: Step) -> str:
+        """The older generation, which has ServerMaintenance among its kinds, spells it out."""
+        metal = self.tools.clusters.client(step.args["backend"])
+        try:
+            await metal.find(manifests.GROUP, "ServerMaintenance")
+        except errors.NotFound:
+            return "ignore"
+        return "ignore-reconciliation"
+
+    async def _annotate(self, step: Step, operation: str | None, why: str | None) -> Outcome:
+        metal = self.tools.clusters.client(step.args["backend"])
+        kind = await metal.find(manifests.GROUP, "BMC")
+        notes = {OPERATION: operation, REASON: why, facts.STEP: step.id}
+        change = {"metadata": {"annotations": notes}}
+        await metal.patch(kind, step.args["name"], change, how=transport.MERGE)
+        return Done()
+
+
+def _kept(server: Facts) -> dict[str, Any]:
+    """Of a Server only what is judged or decided on: inventories are large."""
+    trimmed = facts.trim(server)
+    spec: Facts = trimmed.get("spec") or {}
+    status: Facts = trimmed.get("status") or {}
+    return {
+        "metadata": {
+            key: trimmed["metadata"][key]
+            for key in ("name", "deletionTimestamp")
+            if key in trimmed["metadata"]
+        },
+        "spec": {key: spec[key] for key in _SPEC if spec.get(key)},
+        "status": {key: status[key] for key in _STATUS if status.get(key)},
+    }
+
+
+def _told(bmc: Facts) -> dict[str, Any]:
+    """What the BMC object says of itself."""
+    found: dict[str, Any] = {}
+    conditions: list[Facts] = bmc.get("status", {}).get("conditions", [])
+    for one in conditions:
+        if one["type"] == "Ready":
+            found["bmcReady"] = one["status"] == "True"
+            if one["status"] != "True":
+                found["bmcSays"] = str(one.get("message") or "")[:200]
+    notes: Facts = bmc["metadata"].get("annotations") or {}
+    if notes.get(REASON):
+        found["quarantined"] = True
+    return found

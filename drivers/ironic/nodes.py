@@ -1,0 +1,117 @@
+"""
+A server as an Ironic node: what fleetd writes, how a live one differs, and what follows.
+
+Pure. The marks are in `extra`, under one key. `automated_clean` is off: cleaning wipes disks, and
+that is nothing to happen because a server was enrolled. The one rule: a password is in nothing
+here; Ironic shows it as stars, and it is written by a verb of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from drivers.ironic import bmc
+from fleetd.kube import facts, objects
+from topology.resource import Facts, Resource
+
+MARK = "fleet_c5c3_io"
+"""Key in `extra`. Without dots and slashes, which a patch would have to escape."""
+DRIVER = "redfish"
+MOVING = (
+    *("verifying", "inspecting", "inspect wait", "cleaning", "clean wait", "deploying"),
+    *("wait call-back", "deploy hold", "deleting", "adopting", "rescuing", "unrescuing"),
+)
+"""The conductor is at work, or waits for somebody."""
+REMOVABLE = ("enroll", "manageable", "available", "inspect failed", "clean failed")
+KEPT = (
+    *("uuid", "name", "provision_state", "power_state", "maintenance", "fault"),
+    *("last_error", "maintenance_reason"),
+)
+
+
+def address_of(want: Resource) -> str:
+    redfish: Facts = want.spec["redfish"]
+    return bmc.address(str(want.spec["bmc"]), int(redfish["port"]), str(redfish["scheme"]))
+
+
+def body(want: Resource) -> dict[str, Any]:
+    """As it is created; without what is secret."""
+    made: dict[str, Any] = {
+        "name": want.ref.name,
+        "driver": DRIVER,
+        "driver_info": {"redfish_address": address_of(want)},
+        "resource_class": str(want.spec["class"]),
+        "automated_clean": False,
+    }
+    mark: dict[str, Any] = {
+        "owner": objects.owner(want),
+        "region": want.region,
+        "zone": str(want.spec["zone"]),
+        "labels": dict(want.spec["labels"]),
+    }
+    if want.spec.get("rack"):
+        mark["rack"] = str(want.spec["rack"])
+    mark["generation"] = facts.digest({**made, "mark": mark})
+    return {**made, "extra": {MARK: mark}}
+
+
+def mark_of(node: Facts) -> Facts:
+    extra: Facts = node.get("extra") or {}
+    found = extra.get(MARK)
+    return cast("Facts", found) if isinstance(found, Mapping) else {}
+
+
+def differences(wanted: Facts, node: Facts) -> list[str]:
+    """Fields that are not as they were asked to be; what others put there is theirs."""
+    found = [
+        name
+        for name in ("driver", "resource_class", "automated_clean")
+        if node.get(name) != wanted[name]
+    ]
+    mine: Facts = wanted["extra"][MARK]
+    live = mark_of(node)
+    if any(live.get(name) != value for name, value in mine.items()):
+        found.append(f"extra.{MARK}")
+    return found
+
+
+def patch(wanted: Facts, node: Facts, step: str) -> list[dict[str, Any]]:
+    """What brings the node to what is wanted; what the password's step left is kept."""
+    found: list[dict[str, Any]] = [
+        {"op": "add", "path": f"/{name}", "value": wanted[name]}
+        for name in ("driver", "resource_class", "automated_clean")
+        if node.get(name) != wanted[name]
+    ]
+    mark = {**mark_of(node), **wanted["extra"][MARK], "step": step}
+    found.append({"op": "add", "path": f"/extra/{MARK}", "value": mark})
+    return found
+
+
+def same_machine(want: Resource, everything: Sequence[Facts]) -> str:
+    """Another node that leads to the BMC of this server; empty if there is none."""
+    mine = address_of(want)
+    for node in everything:
+        info: Facts = node.get("driver_info") or {}
+        there = str(info.get("redfish_address") or "").rstrip("/")
+        if there == mine and node.get("name") != want.ref.name:
+            return str(node.get("name") or node.get("uuid"))
+    return ""
+
+
+def seen(want: Resource, node: Facts) -> dict[str, Any]:
+    """Of a node what is judged or decided on; no driver_info, where secrets live."""
+    found = {name: node[name] for name in KEPT if node.get(name) is not None}
+    info: Facts = node.get("driver_info") or {}
+    mark = mark_of(node)
+    found["node"] = {
+        "differs": differences(body(want), node),
+        "ours": mark.get("owner") == objects.owner(want),
+        "address": str(info.get("redfish_address") or "").rstrip("/"),
+        "password": bool(info.get("redfish_password")),
+        "moving": bool(node.get("target_provision_state")) or node.get("provision_state") in MOVING,
+        "locked": bool(node.get("reservation")),
+        "inspected": bool(node.get("inspection_finished_at")),
+        "updated": str(node.get("provision_updated_at") or ""),
+        "set": str(mark.get("password") or ""),
+        "written": str(mark.get("written") or ""),
+    }
+    return found
