@@ -9,35 +9,44 @@ import asyncio
 import contextlib
 import faulthandler
 import gc
-import importlib
 import os
 import random
 import signal
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import structlog
 
 from fleetd import clock, errors, secrets, window
-from fleetd.documents import Documents
-from fleetd.engine import observer, queue, recovery
-from fleetd.engine.executor import Executor
-from fleetd.engine.gate import GateLimits, Gates
-from fleetd.engine.observer import Observer, Pace
-from fleetd.engine.planning import Planning
-from fleetd.engine.state import State
-from fleetd.engine.stats import Stats
-from fleetd.engine.supervisor import Supervisor, Upkeep
-from fleetd.plan.policy import Policy
+from fleetd.desk import FrontDesk
+from fleetd.documents import Documents, Surroundings
+from fleetd.drafts import Source
+from fleetd.engine import loading, queue, recovery
+from fleetd.engine.commands import Commands
+from fleetd.engine.core import Core, Tuning
+from fleetd.engine.gate import GateLimits
+from fleetd.engine.observer import Pace
+from fleetd.engine.supervisor import Upkeep
+from fleetd.handed import Handed
+from fleetd.keeper import Keeper
+from fleetd.kube.clusters import Clusters
+from fleetd.net import Network, RealNetwork
 from fleetd.settings import Settings, StoreKind
+from fleetd.sim import build
+from fleetd.sim.faults import Climate
+from fleetd.sim.keys import Keys
+from fleetd.sim.ledger import Ledger
+from fleetd.sim.loop import PacedLoop
+from fleetd.sim.net import SimNetwork
 from fleetd.store import memory, runner, sqlite
 from fleetd.store.base import Store
 from fleetd.surface import http
-from fleetd.vocabulary import Driver, MakeDriver, Tools
-from topology.resource import Ref
+from fleetd.tools import Rules, SecretReader, Tools
+from fleetd.vocabulary import Condition
+from topology import read
+from topology.resource import Ref, Topology
 
 _log = structlog.stdlib.get_logger("fleetd")
 
@@ -67,8 +76,17 @@ class _LastResort:
 def serve(settings: Settings) -> int:
     """Run until told to stop. Returns the exit code."""
     last_resort = _LastResort()
+    began = settings.pace_since or clock.SystemClock().now().timestamp()
+
+    def make_loop() -> asyncio.AbstractEventLoop:
+        return PacedLoop(settings.pace, began) if settings.pace != 1 else asyncio.new_event_loop()
+
+    time = clock.LoopClock(clock.LoopClock.moment(began))
     try:
-        asyncio.run(_serve(settings, last_resort))
+        with asyncio.Runner(loop_factory=make_loop) as runner_:
+            runner_.run(
+                _serve(settings, last_resort, time if settings.pace != 1 else clock.SystemClock())
+            )
     except errors.FleetError as fault:
         _log.error("cannot go on", why=str(fault))
         return 1
@@ -83,10 +101,10 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-async def _serve(settings: Settings, last_resort: _LastResort) -> None:
+async def _serve(settings: Settings, last_resort: _LastResort, time: clock.Clock) -> None:
     stop = asyncio.Event()
     rng = random.Random(os.urandom(16))  # noqa: S311 - spreads retries, guards nothing
-    daemon = Daemon(settings, clock.SystemClock(), rng)
+    daemon = Daemon(settings, time, rng)
     loop = asyncio.get_running_loop()
 
     def told_to_stop(*_: object) -> None:
@@ -113,44 +131,29 @@ class Daemon:
         self._clock = time
         self._rng = rng
         self._lag = 0.0
-        drivers = load_drivers(settings.drivers, Tools(clock=time))
-        self.store = _store(settings, time)
-        self.state = State(
-            drivers,
-            Policy(stale_after=settings.observe.stale_after, consents=frozenset(settings.consents)),
+        self._net, keeper = _outside(settings, time)
+        self._clusters = Clusters(self._net.kube, clock=time, rng=rng, wake=self._wake)
+        self._keeper = keeper or Keeper(self._clusters, os.environ, Path.cwd())
+        self._rules = Rules()
+        tools = Tools(
+            clock=time,
+            clusters=self._clusters,
+            net=self._net,
+            secrets=self._keeper,
+            rules=self._rules,
+            fleet=self,
         )
-        self._gates = Gates(_gate_limits(settings), time)
-        self._backoff = queue.Backoff(base=settings.backoff.base, maximum=settings.backoff.max)
-        self._looks: queue.Queue[Ref] = queue.Queue(
-            self._backoff,
-            rng,
-            lanes=observer.lanes(self.state, self._gates, settings.observe.workers),
-        )
-        self._stats = Stats()
-        shared: dict[str, Any] = {
-            "state": self.state,
-            "drivers": drivers,
-            "clock": time,
-            "stats": self._stats,
-        }
-        hands: dict[str, Any] = {
-            "gates": self._gates,
-            "store": self.store,
-            "looks": self._looks,
-            "rng": rng,
-        }
-        self._executor = Executor(**shared, **hands, backoff=self._backoff)
-        looking = Observer(**shared, **hands, pace=_pace(settings))
-        planning = Planning(**shared, submit=self._executor.submit)
-        self._supervisor = Supervisor(
-            state=self.state,
-            observer=looking,
-            planning=planning,
-            executor=self._executor,
-            looks=self._looks,
+        self.store = _store(settings)
+        self._core = Core(
+            drivers=loading.load(settings.drivers, tools),
             store=self.store,
-            upkeep=_upkeep(settings),
+            clock=time,
+            rng=rng,
+            tuning=_tuning(settings),
         )
+        self.state = self._core.state
+        durable = settings.store is not StoreKind.MEMORY
+        handed = Handed(settings.state)
         self.documents = Documents(
             paths=settings.documents,
             catalogue=settings.catalogue,
@@ -158,43 +161,81 @@ class Daemon:
             state=self.state,
             store=self.store,
             every=settings.reload,
+            surrounded=self._surrounded,
             taken=self._taken,
+            handed=handed.folder if durable else None,
+        )
+        self.commands = Commands(
+            self.state,
+            self.store,
+            time,
+            wake=self._wake,
+            asked=lambda: self.documents.asks,
+            nudge=self.documents.nudged.set,
+        )
+        self.desk = FrontDesk(
+            state=self.state,
+            store=self.store,
+            clock=time,
+            commands=self.commands,
+            documents=self.documents,
+            source=Source(paths=settings.documents, catalogue=settings.catalogue, handed=handed),
+            durable=durable,
         )
         self.window = window.Window(
             state=self.state,
             store=self.store,
             clock=time,
-            gates=self._gates,
-            looks=self._looks,
-            executor=self._executor,
-            stats=self._stats,
+            gates=self._core.gates,
+            looks=self._core.looks,
+            executor=self._core.executor,
+            stats=self._core.stats,
             documents_source=self.documents,
+            rules=self._rules,
             lag=lambda: self._lag,
         )
+
+    def _wake(self, ref: Ref) -> None:
+        """The core is made of drivers, drivers of tools, and tools wake the core."""
+        self._core.wake(ref)
+
+    def topology(self) -> Topology:
+        return self.state.view.topology
+
+    def ready(self, ref: Ref) -> Condition | None:
+        return self.state.view.ready.get(ref)
+
+    def _surrounded(self, surroundings: Surroundings) -> None:
+        self._rules.take(surroundings.catalogue)
+        if isinstance(self._keeper, Keeper):
+            self._keeper.take(surroundings.folders)
 
     def _taken(self) -> None:
         """New documents are in force. What they became stays until the next ones: the collector
         need not walk over it again and again, which at 100,000 servers stops the loop each time."""
         gc.freeze()
-        self._supervisor.look_at_everything()
+        self._core.supervisor.look_at_everything()
 
     async def run(self, stop: asyncio.Event) -> None:
         await self.store.open()
         try:
             await self.documents.restore()
+            await self.commands.restore()
             cut_off = await recovery.recover(
-                self.state, self.store, self._clock, self._backoff, self._rng
+                self.state, self.store, self._clock, self._core.tuning.backoff, self._rng
             )
             async with self._listening() as server, asyncio.TaskGroup() as group:
                 _log.info("serving", address=server.url, cut_off=cut_off)
                 helpers = [
                     group.create_task(self.documents.run(), name="documents"),
                     group.create_task(self._measure_lag(), name="lag"),
+                    group.create_task(self._clusters.run(), name="clusters"),
                 ]
-                await self._supervisor.run(stop)
+                await self._core.supervisor.run(stop)
                 for helper in helpers:
                     helper.cancel()
         finally:
+            await self._net.close()
             await self.store.close()
         _log.info("stopped")
 
@@ -202,7 +243,9 @@ class Daemon:
     async def _listening(self) -> AsyncGenerator[http.Server]:
         access = self._settings.metrics.token
         token = secrets.resolve(access, Path.cwd(), os.environ) if access is not None else None
-        async with http.serving(self.window, self._settings.listen, metrics_token=token) as server:
+        async with http.serving(
+            self.window, self._settings.listen, desk=self.desk, metrics_token=token
+        ) as server:
             yield server
 
     async def _measure_lag(self) -> None:
@@ -213,58 +256,54 @@ class Daemon:
             self._lag = max(self._clock.monotonic() - before - 1, 0.0)
 
 
-def load_drivers(modules: Sequence[str], tools: Tools) -> dict[str, Driver]:
-    """The drivers that the settings name, made."""
-    makers: dict[str, MakeDriver] = {}
-    for name in modules:
-        try:
-            module = importlib.import_module(name)
-        except ImportError as cause:
-            raise errors.SettingsError(
-                f"drivers: {name} cannot be imported ({cause}); check the name and the path"
-            ) from cause
-        found: Mapping[str, MakeDriver] | None = getattr(module, "DRIVERS", None)
-        single: MakeDriver | None = getattr(module, "DRIVER", None)
-        if found is None and single is None:
-            raise errors.SettingsError(
-                f"drivers: {name} has neither DRIVER nor DRIVERS; name the module of a driver"
-            )
-        makers.update(found or {name.rpartition(".")[2]: single} if single else found or {})
-    return {name: make(tools) for name, make in makers.items()}
+def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretReader | None]:
+    """The ways out, and what reads secrets if that is not the documents' own files: into the real
+    world, or into a simulated one that is made here, of the documents as they are now."""
+    if settings.sim is None:
+        return RealNetwork(), None
+    topology = read.read(settings.documents, settings.catalogue).topology
+    if topology is None:
+        raise errors.SettingsError(
+            "sim: a simulated world is made of the documents, and these have problems; see "
+            "`fleetctl validate`"
+        )
+    world = build.build(topology, settings.sim, time.now())
+    return SimNetwork(world, Climate(world, Ledger())), Keys(world, topology)
 
 
-def _store(settings: Settings, time: clock.Clock) -> Store:
+def _store(settings: Settings) -> Store:
     if settings.store is StoreKind.MEMORY:
         return memory.MemoryStore()
-    return sqlite.SqliteStore(settings.state, runner.ThreadRunner(time))
+    # The disk is measured by the clock on the wall, in a thread, whatever time the daemon lives in.
+    return sqlite.SqliteStore(settings.state, runner.ThreadRunner(clock.SystemClock()))
 
 
-def _gate_limits(settings: Settings) -> GateLimits:
-    return GateLimits(
-        concurrency=settings.execute.concurrency,
-        rate=settings.execute.rate,
-        burst=settings.execute.burst,
-        failures_max=settings.breaker.failures,
-        open_for=settings.breaker.cooldown,
-        open_max=settings.breaker.cooldown_max,
-    )
-
-
-def _pace(settings: Settings) -> Pace:
-    return Pace(
-        steady=settings.observe.interval,
-        moving=min(settings.observe.moving, settings.observe.interval),
-        deadline=settings.observe.deadline,
-        grace=settings.grace,
-    )
-
-
-def _upkeep(settings: Settings) -> Upkeep:
-    return Upkeep(
-        events_max=settings.retention.events_max,
-        journal_max=settings.retention.journal_max,
-        drain=max(settings.execute.drain - CLOSING, timedelta(0)),
-        workers=settings.observe.workers,
+def _tuning(settings: Settings) -> Tuning:
+    execute, breaker, observe = settings.execute, settings.breaker, settings.observe
+    return Tuning(
+        pace=Pace(
+            steady=observe.interval,
+            moving=min(observe.moving, observe.interval),
+            deadline=observe.deadline,
+            grace=settings.grace,
+        ),
+        gates=GateLimits(
+            concurrency=execute.concurrency,
+            rate=execute.rate,
+            burst=execute.burst,
+            failures_max=breaker.failures,
+            open_for=breaker.cooldown,
+            open_max=breaker.cooldown_max,
+        ),
+        backoff=queue.Backoff(base=settings.backoff.base, maximum=settings.backoff.max),
+        upkeep=Upkeep(
+            events_max=settings.retention.events_max,
+            journal_max=settings.retention.journal_max,
+            drain=max(execute.drain - CLOSING, timedelta(0)),
+            workers=observe.workers,
+        ),
+        stale_after=observe.stale_after,
+        consents=frozenset(settings.consents),
     )
 
 

@@ -20,10 +20,11 @@ from fleetd.engine import acceptance, records
 from fleetd.engine.state import State
 from fleetd.plan.policy import Policy
 from fleetd.store.base import Store
-from topology import collector, files, read
+from topology import catalogue_load, collector, files, read
+from topology.catalogue import Component
 from topology.documents.base import Document
 from topology.documents.region import Region
-from topology.resource import EMPTY, Topology
+from topology.resource import EMPTY, Ref, Topology
 
 _log = structlog.stdlib.get_logger("fleetd.documents")
 
@@ -31,6 +32,15 @@ LOGGED_MAX = 50
 """Problems in the log, each time the documents become worse."""
 
 Signature = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What drivers need to know of the documents beside the topology."""
+
+    catalogue: Mapping[str, Component]
+    folders: Mapping[Ref, Path]
+    """By document: where its relative files start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class _Found:
     documents: tuple[Document, ...] = ()
     shown: Sequence[Mapping[str, Any]] = ()
     """The documents as people wrote them, for those who ask."""
+    surroundings: Surroundings | None = None
 
 
 class Documents:
@@ -58,27 +69,39 @@ class Documents:
         state: State,
         store: Store,
         every: timedelta,
+        surrounded: Callable[[Surroundings], None],
         taken: Callable[[], None],
+        handed: Path | None = None,
     ) -> None:
-        self._paths = paths
+        self._files = paths
+        self._handed = handed
+        """Where documents lie that people handed over; it need not be there."""
         self._catalogue = catalogue
         self._consents = consents
         self._state = state
         self._store = store
         self._every = every
+        self._surrounded = surrounded
         self._taken = taken
         self._signature: Signature | None = None
         self._rows: Mapping[str, bytes] = {}
         self.complaint = "they were not read yet"
         self.accepted: Sequence[Mapping[str, Any]] = ()
+        self.asks = ""
+        """The consent that the newest documents wait for."""
         self.nudged = asyncio.Event()
         """Set to look at once."""
+        self._looking = asyncio.Lock()
 
     async def restore(self) -> None:
         """Take up what was in force when the daemon ended."""
+        catalogue, _ = await asyncio.to_thread(catalogue_load.load, self._catalogue)
+        self._surrounded(Surroundings(catalogue=catalogue, folders={}))
         self._rows = await self._store.load(records.ACCEPTED)
         old = await asyncio.to_thread(records.decode_topology, self._rows)
         orphans = records.decode_orphans(await self._store.load(records.ORPHANS))
+        retired = await self._store.load(records.RETIRED)
+        self._state.retired = frozenset(records.parse_ref(name) for name in retired)
         if old is not None:
             named = {ref: orphan for ref, orphan in orphans.items() if ref not in old.resources}
             self._state.accept(old, named)
@@ -100,13 +123,27 @@ class Documents:
         # Until what was read is in force and frozen: it all stays, so looking through it for
         # garbage finds none and stops the loop.
         with collector.at_rest():
-            await self._look()
+            async with self._looking:
+                await self._look()
+
+    async def read_now(self) -> str:
+        """Read them whether they look changed or not; says what is wrong with them."""
+        self._signature = None
+        await self.look()
+        return self.complaint
+
+    @property
+    def _paths(self) -> Sequence[Path]:
+        if self._handed is None or not files.is_folder(self._handed):
+            return self._files
+        return (*self._files, self._handed)
 
     async def _look(self) -> None:
-        found = await asyncio.to_thread(self._read, self._state.view.topology)
+        found = await asyncio.to_thread(self._read, self._state.declared)
         if found is None:
             return
         self._signature = found.signature
+        self.asks = _asks(found.offer)
         if found.offer is None or found.offer.refused:
             complaint = found.offer.refused if found.offer is not None else found.complaint
             if complaint != self.complaint:
@@ -118,7 +155,9 @@ class Documents:
         await self._take(found, found.offer)
 
     async def _take(self, found: _Found, offer: acceptance.Offer) -> None:
-        changed = offer.topology.digest != self._state.view.topology.digest
+        changed = offer.topology.digest != self._state.declared.digest
+        if found.surroundings is not None:
+            self._surrounded(found.surroundings)
         regions = [document for document in found.documents if isinstance(document, Region)]
         await self._remember_regions(regions)
         if changed:
@@ -187,14 +226,30 @@ class Documents:
             signature,
             "",
             offer=acceptance.offer(
-                old if old.resources else EMPTY, reading.topology, self._rows, self._consents
+                old if old.resources else EMPTY,
+                reading.topology,
+                self._rows,
+                self._consents | self._state.policy.consents,
             ),
             documents=documents,
             shown=[
                 document.model_dump(mode="json", by_alias=True, exclude_unset=True)
                 for document in documents
             ],
+            surroundings=Surroundings(
+                catalogue=reading.catalogue,
+                folders={
+                    Ref(item.kind.lower(), item.name): item.folder for item in reading.bundle.items
+                },
+            ),
         )
+
+
+def _asks(offer: acceptance.Offer | None) -> str:
+    if offer is None:
+        return ""
+    consent = acceptance.consent_id(offer.topology)
+    return consent if consent in offer.refused else ""
 
 
 def _kept(region: Region) -> bytes:

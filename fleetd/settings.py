@@ -66,6 +66,14 @@ class Address(NamedTuple):
 
 
 DAY = 86_400.0
+DRIVERS = tuple(
+    f"drivers.{name}"
+    for name in (
+        *("ceph", "cloud", "eso", "flux", "gardener", "greenhouse", "hypervisor", "ironcore"),
+        *("ironic", "kubernetes", "openbao", "openstack"),
+    )
+)
+"""Those that come with fleetd."""
 LISTEN = Address("127.0.0.1", 8440)
 
 
@@ -162,9 +170,18 @@ class Settings:
     no authentication yet. Port 0 takes a free one."""
     store: StoreKind = StoreKind.SQLITE
     """Where state is kept: sqlite, or memory (forgets all at exit; for trying things out)."""
-    drivers: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = DRIVERS
     """Python modules with drivers, as package.module; each has a DRIVER or DRIVERS. What has no
     driver is held with reason NoDriver."""
+    sim: int | None = None
+    """Seed of a simulated world to run on, in this process, instead of the real one. The documents
+    decide what the world is made of; nothing outside is touched."""
+    pace: Annotated[float, Bounds(1, 1000)] = 1.0
+    """How many times faster than life time runs, for showing things with a simulated world. Real
+    clusters need a pace of 1."""
+    pace_since: Annotated[float, Bounds(0, 1e11)] = 0.0
+    """The moment at which a faster time began, in Unix seconds; 0 is now. Two processes with the
+    same pace and moment agree about the time."""
     consents: tuple[str, ...] = ()
     """Ids of mass changes that you agree to, as the refusal names them. Each holds for one set of
     documents only."""

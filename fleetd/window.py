@@ -12,6 +12,8 @@ from fleetd.engine.executor import Executor
 from fleetd.engine.gate import Gates
 from fleetd.engine.queue import Queue
 from fleetd.engine.state import State
+from fleetd.plan import why
+from fleetd.plan.view import Attempt
 from fleetd.store.base import Recorded, Store
 from fleetd.surface.panel import (
     BackendState,
@@ -23,8 +25,10 @@ from fleetd.surface.panel import (
     Unready,
     Work,
 )
+from fleetd.tools import Rules
 from fleetd.vocabulary import Condition, Observation, Plan
-from topology.resource import Ref, Topology
+from topology.catalogue import Component
+from topology.resource import Ref, Resource, Topology
 
 
 @dataclass
@@ -39,6 +43,7 @@ class Window:
     executor: Executor
     stats: stats.Stats
     documents_source: Documents
+    rules: Rules
     lag: Callable[[], float]
 
     def now(self) -> datetime:
@@ -64,13 +69,43 @@ class Window:
     def plan(self, region: str) -> Plan | None:
         return self.state.plans.get(region)
 
-    def orphans(self) -> Sequence[Ref]:
-        return sorted(self.state.view.orphans)
+    def orphans(self) -> Mapping[Ref, Resource]:
+        return self.state.view.orphans
+
+    def retired(self) -> frozenset[Ref]:
+        return self.state.retired
+
+    def attempt(self, ref: Ref) -> Attempt | None:
+        return self.state.view.attempts.get(ref)
+
+    def component(self, kind: str) -> Component | None:
+        try:
+            return self.rules.component(kind)
+        except KeyError:
+            return None
+
+    def why(self, ref: Ref) -> why.Answer:
+        state = self.state
+        return why.why(ref, state.view, state.plans, now=self.clock.now(), because=self.because)
+
+    def because(self, source: Ref, target: Ref) -> str:
+        """The catalogue's words for the need."""
+        component = self.component(source.kind)
+        links = component.spec.needs if component is not None else ()
+        return next((link.why for link in links if link.component == target.kind), "")
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
-        return await self.store.events(after=after, ref=ref, limit=limit)
+        return await self.store.events(
+            after=after, before=before, ref=ref, limit=limit, newest=newest
+        )
 
     def documents(self) -> Sequence[Mapping[str, Any]]:
         return self.documents_source.accepted

@@ -1,9 +1,10 @@
 """
-Asks the daemon. Reading only, one request at a time, with a deadline.
+Asks the daemon and tells it things, one request at a time, with a deadline.
 
 Whatever goes wrong ends the program with the exit code for it and words that say what to try.
 """
 
+import getpass
 import http.client
 import json
 import urllib.error
@@ -16,6 +17,8 @@ from fleetd.cli.ending import Exit, Stop
 
 TIMEOUT = 10.0
 """Seconds. The daemon answers from memory; ten seconds of nothing is nobody there."""
+PLANNING = 120.0
+"""Seconds for a plan of documents, which the daemon compiles first."""
 ANSWER_MAX = 256 * 1024 * 1024
 
 
@@ -35,6 +38,27 @@ def _is_address(server: str) -> bool:
         return False
 
 
+class Refusal(Stop):
+    """The daemon said no. `told` is its problem document."""
+
+    def __init__(self, code: Exit, message: str, told: dict[str, Any]) -> None:
+        super().__init__(code, message)
+        self.told = told
+
+    @property
+    def problem(self) -> str:
+        """The stable code of the problem."""
+        return str(self.told.get("code", ""))
+
+
+def user() -> str:
+    """Who is at the keyboard, as this machine knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
 class Client:
     def __init__(self, server: str) -> None:
         if "@" in server:
@@ -49,11 +73,22 @@ class Client:
     def get(self, path: str, **query: str | int | None) -> Any:  # noqa: ANN401 -- JSON
         given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
         tail = f"?{urllib.parse.urlencode(given)}" if given else ""
+        return self._send(f"{path}{tail}", None, TIMEOUT)
+
+    def post(self, path: str, timeout: float = TIMEOUT, **body: object) -> Any:  # noqa: ANN401
+        """Tell it something; who says it is added."""
+        data = json.dumps({"who": user(), **body}).encode()
+        return self._send(path, data, timeout)
+
+    def _send(self, path: str, data: bytes | None, timeout: float) -> Any:  # noqa: ANN401 -- JSON
+        headers = {"Accept": "application/json"}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
         request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
-            f"{self._server}/api/v1{path}{tail}", headers={"Accept": "application/json"}
+            f"{self._server}/api/v1{path}", data=data, headers=headers
         )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
                 return self._decode(response.read(ANSWER_MAX))
         except urllib.error.HTTPError as refused:
             raise self._refused(refused) from None
@@ -62,10 +97,15 @@ class Client:
 
     def pages(self, path: str, **query: str | int | None) -> Iterator[Any]:
         """The items of all pages."""
+        for page in self.whole_pages(path, **query):
+            yield from page["items"]
+
+    def whole_pages(self, path: str, **query: str | int | None) -> Iterator[Any]:
+        """All pages, each as it was answered; there is at least one."""
         token: str | None = None
         while True:
             page = self.get(path, **query, continue_=token)
-            yield from page["items"]
+            yield page
             token = page["continue"]
             if token is None:
                 return
@@ -80,7 +120,7 @@ class Client:
 
     def _refused(self, refused: urllib.error.HTTPError) -> Stop:
         try:
-            problem: object = json.loads(refused.read(65536))
+            problem: object = json.loads(refused.read(ANSWER_MAX))
         except (ValueError, OSError):
             problem = {}
         told = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {}
@@ -90,7 +130,7 @@ class Client:
                 f"{self._server} answers {refused.code}, but it is not a fleetd; check --server",
             )
         code = Exit.FORBIDDEN if refused.code in {401, 403} else Exit.BAD
-        return Stop(code, str(told.get("detail") or told.get("title")))
+        return Refusal(code, str(told.get("detail") or told.get("title")), told)
 
     def _unreachable(self, cause: Exception) -> Stop:
         reason = getattr(cause, "reason", cause)

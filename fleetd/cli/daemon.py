@@ -99,7 +99,7 @@ def _metavar(field: Field) -> str:
     }
     if field.name in by_name:
         return by_name[field.name]
-    return "NUMBER" if field.kind in {int, float} else "DURATION"
+    return "NUMBER" if field.kind in {int, float, int | None} else "DURATION"
 
 
 def _load(config: Path | None, given: dict[str, Any]) -> sources.Loaded:

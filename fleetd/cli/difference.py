@@ -1,6 +1,7 @@
 """`fleetctl diff`: what would be different, against older documents or against the daemon."""
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from rich.text import Text
 from fleetd.cli import client, output, reading
 from fleetd.cli.ending import Exit, Stop
 from fleetd.cli.frame import Frame
-from topology import diff, effects, read
+from fleetd.surface import shapes
+from topology import diff, read
 from topology.resource import EMPTY, Topology
 
 _STYLES = {"+": "green", "~": "yellow", "-": "red", "!": "bold red"}
@@ -30,7 +32,7 @@ def run(
         old = _of_daemon(frame, catalogue)
     change = diff.diff(old, new)
     if frame.machine:
-        output.data(frame, shape(change))
+        output.data(frame, shapes.change(change))
     else:
         _show(change)
     if exit_code and not change.empty:
@@ -54,45 +56,27 @@ def _of_daemon(frame: Frame, catalogue: tuple[Path, ...]) -> Topology:
     return there.topology
 
 
-def shape(change: diff.Change) -> dict[str, Any]:
-    return {
-        "added": [str(one.ref) for one in change.added],
-        "changed": [
-            {
-                "ref": str(one.ref),
-                "effect": one.effect.words,
-                "nodes": one.nodes,
-                "fields": [
-                    {"path": field.path, "old": _plain(field.old), "new": _plain(field.new)}
-                    for field in one.fields
-                ],
-                "notes": list(one.notes),
-                "refusals": list(one.refusals),
-            }
-            for one in change.changed
-        ],
-        "removed": [str(one.ref) for one in change.removed],
-        "guard": [str(one) for one in change.guard if one.consent],
-        "consent": change.consent,
-    }
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, (str, int, float, bool, type(None))) else effects.shown(value)
-
-
 def _show(change: diff.Change) -> None:
-    console = output.answers()
     if change.empty:
-        console.print("No difference.")
+        output.answers().print("No difference.")
         return
-    for line in diff.show(change):
+    lines(diff.show(change))
+    output.answers().print()
+    output.answers().print(counts(shapes.change(change)))
+
+
+def lines(told: Iterable[str]) -> None:
+    """What changes, one line each, with the sign in its colour."""
+    for line in told:
         mark, *rest = output.folded(line)
-        console.print(Text.assemble((mark[:1], _STYLES.get(mark[:1], "")), mark[1:]))
+        output.line(Text.assemble((mark[:1], _STYLES.get(mark[:1], "")), mark[1:]))
         for more in rest:
-            console.print(Text(more))
-    console.print()
-    console.print(
-        f"{len(change.added):,} to add, {len(change.changed):,} to change, "
-        f"{reading.count(len(change.removed), 'orphan')}"
+            output.line(Text(more))
+
+
+def counts(change: Mapping[str, Any]) -> str:
+    """Of the shape that `shapes.change` gives."""
+    return (
+        f"{len(change['added']):,} to add, {len(change['changed']):,} to change, "
+        f"{reading.count(len(change['removed']), 'orphan')}"
     )

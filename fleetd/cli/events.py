@@ -1,32 +1,28 @@
 """`fleetctl events`: what happened, oldest first."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import click
 from rich.table import Table
 
 from fleetd import clock
-from fleetd.cli import client, output, states
+from fleetd.cli import client, output, states, watching
+from fleetd.cli.client import Client
 from fleetd.cli.frame import Frame
 from topology.documents import base
 
-POLL = timedelta(seconds=2)
-"""Between two looks with --watch."""
 
-
-def run(frame: Frame, *, about: str | None, since: str | None, watch: bool, now: datetime) -> None:
+def run(frame: Frame, *, about: str | None, since: str | None, watch: bool) -> None:
     if about is not None and not all(about.partition("/")):
         raise click.UsageError(f"--for {about} is not KIND/NAME; write e.g. --for cluster/hv")
+    if watch:
+        watching.check(frame)
+    span = _span(since) if since else None
     asked = client.Client(frame.server)
-    begin = now - _span(since) if since else None
-    if watch and frame.output == "json":
-        raise click.UsageError("--watch has no end, so it cannot be one JSON document; use -o text")
-    found = [
-        event
-        for event in asked.pages("/events", for_=about, limit=1000)
-        if begin is None or states.moment(event["at"]) >= begin
-    ]
+    found = list(asked.pages("/events", for_=about, limit=1000)) if span is None else []
+    if span is not None:
+        found = _last(asked, about, span)
     if frame.machine:
         output.data(frame, {"items": found})
         return
@@ -34,12 +30,30 @@ def run(frame: Frame, *, about: str | None, since: str | None, watch: bool, now:
     _show(found, headed=True)
     if not found and not watch:
         console.print("No events.")
-    last = found[-1]["seq"] if found else 0
+    last = found[-1]["seq"] if found else _newest(asked) if watch else 0
     while watch:
-        clock.block(POLL)
+        console.file.flush()
+        clock.block(watching.POLL)
         fresh = list(asked.pages("/events", for_=about, after=last, limit=1000))
         _show(fresh, headed=False)
         last = fresh[-1]["seq"] if fresh else last
+
+
+def _last(asked: Client, about: str | None, span: timedelta) -> list[dict[str, Any]]:
+    """Read from the end, so that an hour of a year costs an hour."""
+    found: list[dict[str, Any]] = []
+    for page in asked.whole_pages("/events", for_=about, limit=500, newest="true"):
+        begin = states.moment(page["now"]) - span
+        fresh = [event for event in page["items"] if states.moment(event["at"]) >= begin]
+        found += fresh
+        if len(fresh) < len(page["items"]):
+            break
+    return found[::-1]
+
+
+def _newest(asked: Client) -> int:
+    items = asked.get("/events", limit=1, newest="true")["items"]
+    return items[0]["seq"] if items else 0
 
 
 def _span(text: str) -> timedelta:

@@ -13,7 +13,6 @@ import click
 from click import shell_completion
 
 import fleetd
-from fleetd import clock
 from fleetd.cli import ending, frame
 from fleetd.cli.frame import OUTPUTS, Frame
 
@@ -23,6 +22,15 @@ _CATALOGUE = click.option(
     type=frame.PATHS,
     metavar="DIR",
     help="Your own components, beside those that fleetd brings.",
+)
+
+_PRUNE = click.option(
+    "--prune",
+    is_flag=True,
+    help="Take away what was applied earlier and is not among PATH; its things become orphans.",
+)
+_WATCH = click.option(
+    "-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C."
 )
 
 
@@ -37,8 +45,12 @@ class _Group(ending.Program):
         return list(self.commands)
 
 
-def _call(module: str, *args: Any, **given: Any) -> None:  # noqa: ANN401 -- passed through
-    importlib.import_module(f"fleetd.cli.{module}").run(*args, **given)
+def _call(module: str, /, *args: Any, **given: Any) -> None:  # noqa: ANN401 -- passed through
+    _call_as(module, "run", *args, **given)
+
+
+def _call_as(module: str, word: str, /, *args: Any, **given: Any) -> None:  # noqa: ANN401
+    getattr(importlib.import_module(f"fleetd.cli.{module}"), word)(*args, **given)
 
 
 @click.group(
@@ -60,7 +72,9 @@ def fleetctl(ctx: click.Context, **given: Any) -> None:  # noqa: ANN401 -- the g
       fleetctl plan --offline fleet/      what would be done, and in which order?
     With one:
       fleetctl tree                       how is it, and since when?
-      fleetctl diff fleet/                what would these documents change?
+      fleetctl why cluster hv             what does it wait for, down to the cause?
+      fleetctl plan fleet/                what would these documents do?
+      fleetctl apply fleet/               hand them over
 
     The options below may stand before or after the command.
     """  # noqa: D301 -- click wants the sign itself
@@ -97,15 +111,40 @@ def render(within: Frame, paths: tuple[Path, ...], catalogue: tuple[Path, ...]) 
 @click.argument("paths", nargs=-1, type=frame.PATHS, metavar="[PATH...]")
 @_CATALOGUE
 @click.option("--region", help="Only this region.")
+@_PRUNE
 @click.option("--exit-code", is_flag=True, help="End with 3 if there is something to do.")
 @frame.framed(*OUTPUTS)
 def plan(within: Frame, **given: Any) -> None:  # noqa: ANN401 -- passed through
     """Show what would be done, in order, and what is held and why.
 
-    With --offline the plan is for an empty world: everything has to be made. Without it the daemon
-    is asked for its current plan.
+    Without PATH: what the daemon is about to do. With PATH: what it would do if it had these
+    documents too, against the world as it sees it; nothing is changed. The plan's id can be given
+    to `apply --plan`. With --offline the plan is for an empty world: everything has to be made.
     """
     _call("planning", within, **given)
+
+
+@fleetctl.command()
+@click.argument("paths", nargs=-1, type=frame.PATHS, metavar="PATH...")
+@click.option("--plan", metavar="ID", help="Apply this plan; refused if the world moved since.")
+@_PRUNE
+@click.option("--consent", metavar="ID", default="", help="Agree to a change of much at once.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--wait", is_flag=True, help="Until all is Ready, or a person is needed (exit 1).")
+@frame.framed(*OUTPUTS, offline=False)
+def apply(within: Frame, paths: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401
+    """Check documents, show what they would do, ask, and hand them over.
+
+    The daemon keeps them beside its state and reads them with its own; they hold from then on,
+    over a restart too. A document that stands in a file the daemon reads is changed in that file.
+    Nothing is deleted by it: what disappears from documents becomes an orphan (see `retire`).
+
+    \b
+    Example:
+      fleetctl apply fleet/hv-b.yaml --wait
+      fleetctl plan fleet/ ; fleetctl apply --plan 4f1c... --yes
+    """  # noqa: D301 -- click wants the sign itself
+    _call("applying", within, paths, **given)
 
 
 @fleetctl.command()
@@ -132,35 +171,178 @@ def diff(within: Frame, paths: tuple[Path, ...], **given: Any) -> None:  # noqa:
 @fleetctl.command()
 @click.argument("name", required=False)
 @_CATALOGUE
+@_WATCH
 @frame.framed(*OUTPUTS)
-def tree(within: Frame, name: str | None, catalogue: tuple[Path, ...]) -> None:
+def tree(within: Frame, name: str | None, catalogue: tuple[Path, ...], *, watch: bool) -> None:
     """Show a region, or all, as a tree with state, age and reason.
 
     With --offline --documents DIR the tree comes from files and has no states.
     """
-    _call("tree", within, name=name, catalogue=catalogue, now=clock.SystemClock().now())
+    _call("tree", within, name=name, catalogue=catalogue, watch=watch)
 
 
 @fleetctl.command()
 @click.argument("kind")
 @click.argument("name", required=False)
 @click.option("--region", help="Only this region.")
+@_WATCH
 @frame.framed(*OUTPUTS, offline=False)
-def get(within: Frame, kind: str, name: str | None, region: str | None) -> None:
-    """List things of one kind with their state, or show one."""
-    now = clock.SystemClock().now()
-    _call("listing", within, kind=kind.lower(), name=name, region=region, now=now)
+def get(within: Frame, kind: str, name: str | None, region: str | None, *, watch: bool) -> None:
+    """List things of one kind with their state, or show one.
+
+    KIND may be plural. `get orphans` lists what exists though no document names it any more.
+
+    \b
+    Example:
+      fleetctl get servers --region eu-1 --watch
+      fleetctl get cluster/hv -o yaml
+    """  # noqa: D301 -- click wants the sign itself
+    _call("listing", within, kind=kind, name=name, region=region, watch=watch)
+
+
+@fleetctl.command()
+@click.argument("kind")
+@click.argument("name", required=False)
+@frame.framed(*OUTPUTS, offline=False)
+def describe(within: Frame, kind: str, name: str | None) -> None:
+    """Show everything about one thing: KIND NAME, or KIND/NAME.
+
+    What it is asked to be, what was seen of it, what is thought of that and planned about it, what
+    it needs and who needs it with their states, its limits, its last events. -o wide cuts nothing.
+    """
+    _call("describe", within, kind=kind, name=name)
+
+
+@fleetctl.command()
+@click.argument("kind")
+@click.argument("name", required=False)
+@frame.framed(*OUTPUTS, offline=False)
+def why(within: Frame, kind: str, name: str | None) -> None:
+    """Say in one paragraph what a thing does or waits for, down to the cause.
+
+    Follows what it needs to the first thing that waits for nobody, and says what is wrong with
+    that, since when, and what to do where a person is needed. -o wide shows every link.
+
+    \b
+    Example:
+      fleetctl why hypervisors hv
+      fleetctl why cloud/prod
+    """  # noqa: D301 -- click wants the sign itself
+    _call("why", within, kind=kind, name=name)
 
 
 @fleetctl.command()
 @click.option("--for", "about", metavar="KIND/NAME", help="Only about this thing.")
 @click.option("--since", metavar="DURATION", help="Only the last 45s, 30m, 2h, 1d ...")
-@click.option("-w", "--watch", is_flag=True, help="Go on and show what happens, until Ctrl-C.")
+@_WATCH
 @frame.framed(*OUTPUTS, offline=False)
 def events(within: Frame, about: str | None, since: str | None, *, watch: bool) -> None:
     """Show what happened, oldest first."""
-    now = clock.SystemClock().now()
-    _call("events", within, about=about, since=since, watch=watch, now=now)
+    _call("events", within, about=about, since=since, watch=watch)
+
+
+@fleetctl.command()
+@click.argument(
+    "words", nargs=-1, required=True, metavar="all | region NAME | kind KIND | KIND NAME"
+)
+@click.option("--reason", required=True, help="Shown wherever the pause is shown.")
+@frame.framed(*OUTPUTS, offline=False)
+def pause(within: Frame, words: tuple[str, ...], reason: str) -> None:
+    """Begin nothing new with a thing, a kind, a region or all, until `resume`.
+
+    What is under way goes on. The pause holds over a restart of the daemon.
+
+    \b
+    Example:
+      fleetctl pause cluster hv --reason "network change in rack r2"
+      fleetctl pause kind server --reason "BMC firmware is being looked at"
+    """  # noqa: D301 -- click wants the sign itself
+    _call_as("telling", "pause", within, words=words, reason=reason)
+
+
+@fleetctl.command()
+@click.argument(
+    "words", nargs=-1, required=True, metavar="all | region NAME | kind KIND | KIND NAME"
+)
+@frame.framed(*OUTPUTS, offline=False)
+def resume(within: Frame, words: tuple[str, ...]) -> None:
+    """End a pause; name it as it was named when it was made."""
+    _call_as("telling", "resume", within, words=words)
+
+
+@fleetctl.command()
+@click.argument("given", metavar="ID")
+@frame.framed(*OUTPUTS, offline=False)
+def approve(within: Frame, given: str) -> None:
+    """Let what waits for this id happen, once.
+
+    `fleetctl plan` and `fleetctl why` show the id and what it is about.
+    """
+    _call_as("telling", "decide", within, given=given, decision="approve")
+
+
+@fleetctl.command()
+@click.argument("given", metavar="ID")
+@frame.framed(*OUTPUTS, offline=False)
+def reject(within: Frame, given: str) -> None:
+    """Refuse what waits for this id: its thing is paused. Or take an approval back."""
+    _call_as("telling", "decide", within, given=given, decision="reject")
+
+
+@fleetctl.command()
+@click.argument("kind")
+@click.argument("name", required=False)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@frame.framed(*OUTPUTS, offline=False)
+def retire(within: Frame, kind: str, name: str | None, *, yes: bool) -> None:
+    """Have an orphan removed for good: shows what goes in which order, and asks.
+
+    Only what no document names any more can be retired (`fleetctl get orphans`). With a document
+    goes all that came from it; what stands on another thing goes first.
+    """
+    _call("retiring", within, kind=kind, name=name, yes=yes)
+
+
+@fleetctl.command()
+@click.option("--region", help="Only this region.")
+@frame.framed(*OUTPUTS, offline=False)
+def credentials(within: Frame, region: str | None) -> None:
+    """Show the ledger of credentials: what, where, version, age, rotation, users. Never a value.
+
+    -o wide says who rotates each and how, who uses it, and how it is proven to be in use.
+    """
+    _call("ledger", within, region=region)
+
+
+@fleetctl.command()
+@click.argument("paths", nargs=-1, type=frame.PATHS, metavar="PATH...")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other luck.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="TEXT",
+    help="Something that goes wrong, e.g. 'at 12m: bmc r1-s01 unreachable for 20m'; repeatable.",
+)
+@click.option("--chaos", is_flag=True, help="Random faults, drawn from the seed, for an hour.")
+@click.option(
+    "--from",
+    "before",
+    multiple=True,
+    type=frame.PATHS,
+    metavar="OLD",
+    help="Start from a fleet as these documents describe it, not from nothing.",
+)
+@_CATALOGUE
+@frame.framed(*OUTPUTS)
+def rehearse(within: Frame, paths: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401
+    """Try documents on a simulated twin, in virtual time; needs no daemon.
+
+    The real planner, executor and drivers run against simulated clusters, metal and services. Shows
+    what happens when, what is held, and what is disrupted. The same seed gives the same output.
+    Ends with 1 if the fleet does not converge.
+    """
+    _call("rehearse", within, paths, **given)
 
 
 @fleetctl.command()

@@ -10,7 +10,7 @@ import json
 import sys
 import textwrap
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 import click
 import yaml
@@ -55,6 +55,17 @@ def folded(line: str) -> list[str]:
     ) or [line]
 
 
+def folded_text(text: Text) -> list[Text]:
+    """The same for a line with colours; what is broken off stands below, further in."""
+    if not on_terminal() or len(text) <= width():
+        return [text]
+    console = answers()
+    first, *others = text.wrap(console, width())
+    lead = " " * (len(text.plain) - len(text.plain.lstrip()) + 4)
+    rest = Text(" ").join(others).wrap(console, width() - len(lead))
+    return [first, *(Text(lead).append_text(part) for part in rest)]
+
+
 def table(shown: Table) -> None:
     """A table without the spaces that a table leaves at the ends of its lines."""
     console = answers()
@@ -68,6 +79,11 @@ def scrubbed(text: Text) -> Text:
     """The same text, or without its colours what may be shown of it."""
     clean = secrets.scrub(text.plain)
     return text if clean == text.plain else Text(clean)
+
+
+def line(text: Text) -> None:
+    """One line of an answer, with its colours."""
+    answers().print(scrubbed(text))
 
 
 def complaints() -> Console:
@@ -109,28 +125,32 @@ def summary(text: str) -> None:
 
 
 @contextlib.contextmanager
-def working(what: str) -> Generator[None]:
+def working(what: str) -> Generator[Callable[[str], None]]:
     """Show that something takes its time: a spinner on a terminal, else one line, and either only
-    after a moment."""
+    after a moment. What is yielded takes words about how far it has come."""
     console = complaints()
     if console.is_terminal:
-        with _spinner(console, what):
-            yield
+        with _spinner(console, what) as tell:
+            yield tell
         return
     timer = threading.Timer(PATIENCE, lambda: click.echo(f"{what} ...", err=True))
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield lambda _text: None
     finally:
         timer.cancel()
 
 
 @contextlib.contextmanager
-def _spinner(console: Console, what: str) -> Generator[None]:
+def _spinner(console: Console, what: str) -> Generator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(what, total=None)
-        yield
+        task = progress.add_task(what, total=None)
+        yield lambda text: progress.update(task, description=f"{what}: {text}")
+
+
+def on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()  # pyright: ignore[reportUnnecessaryComparison]

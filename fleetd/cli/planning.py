@@ -1,8 +1,9 @@
 """
 `fleetctl plan`: what would be done, in order, and what is held and why.
 
-Offline, the real planner forecasts the whole order from an empty world, wave by wave. Otherwise
-the daemon's current plans are shown as they are.
+Offline, the real planner forecasts the whole order from an empty world, wave by wave. With a
+daemon, documents are planned against the world it sees, and without documents its current plans
+are shown as they are.
 """
 
 from collections.abc import Iterable
@@ -43,19 +44,49 @@ def run(
     catalogue: tuple[Path, ...],
     region: str | None,
     *,
+    prune: bool,
     exit_code: bool,
 ) -> None:
     if frame.offline:
         busy = _offline(frame, paths, catalogue, region)
-    elif paths:
-        raise click.UsageError(
-            "a daemon cannot yet plan for documents it is sent; add --offline, or leave the paths "
-            "out to see its current plan"
-        )
+    elif catalogue:
+        raise click.UsageError("a daemon has its own catalogue; use --catalogue with --offline")
+    elif paths or prune:
+        if region is not None:
+            raise click.UsageError(
+                "a plan for documents is for all they change; leave out --region"
+            )
+        busy = _documents(frame, paths, prune=prune)
     else:
         busy = _online(frame, region)
     if exit_code and busy:
         raise Stop(Exit.TO_DO)
+
+
+def _documents(frame: Frame, paths: tuple[Path, ...], *, prune: bool) -> bool:
+    # Imported here: that module shows plans with what is in this one.
+    from fleetd.cli import applying  # noqa: PLC0415
+
+    made = applying.draft(frame, client.Client(frame.server), paths, prune=prune)
+    if frame.machine:
+        output.data(frame, made)
+    else:
+        applying.show(made, wide=frame.output == "wide")
+    return bool(made["text"] or made["pruned"])
+
+
+def show_waves(told: Iterable[dict[str, Any]], *, wide: bool) -> None:
+    """What the daemon foresees, wave by wave."""
+    waves = [
+        Wave(
+            number=one["number"],
+            steps=tuple(_step(inner) for inner in one["steps"]),
+            holds=tuple(_hold(inner) for inner in one["holds"]),
+            waits=tuple(_wait(inner) for inner in one["waits"]),
+        )
+        for one in told
+    ]
+    _print(render.forecast(waves, width=output.width(), each=wide))
 
 
 def _offline(
@@ -76,19 +107,7 @@ def _offline(
 
 
 def shape(topology: Topology, waves: Iterable[Wave]) -> dict[str, Any]:
-    return {
-        "offline": True,
-        "topology": topology.digest,
-        "waves": [
-            {
-                "number": wave.number,
-                "steps": [shapes.step(one) for one in wave.steps],
-                "holds": [shapes.hold(one) for one in wave.holds],
-                "waits": [shapes.wait(one) for one in wave.waits],
-            }
-            for wave in waves
-        ],
-    }
+    return {"offline": True, "topology": topology.digest, "waves": shapes.waves(waves)}
 
 
 def _only(topology: Topology, region: str | None) -> Topology:

@@ -4,9 +4,10 @@ Documents for a command: read them, show what is wrong, or hand on what should e
 One rule: a command that goes on has a set without a single problem.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -51,6 +52,12 @@ def refuse(frame: Frame, problems: tuple[Problem, ...]) -> None:
         f"{count(len(problems), 'problem')} in {count(files, 'file')}; nothing is taken from a set "
         "that has one"
     )
+
+
+def problem(told: dict[str, Any]) -> Problem:
+    """A problem as the daemon told it."""
+    known = {field.name for field in dataclasses.fields(Problem)}
+    return Problem(**{name: value for name, value in told.items() if name in known})
 
 
 def count(number: int, noun: str) -> str:

@@ -12,9 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 from rich.text import Text
 
-from fleetd.cli import client, output, reading, states
+from fleetd import clock
+from fleetd.cli import client, output, reading, states, watching
 from fleetd.cli.ending import Exit, Stop
 from fleetd.cli.frame import Frame
 from topology.resource import Topology
@@ -34,28 +36,50 @@ class Row(NamedTuple):
     """In place of the age."""
 
 
-def run(frame: Frame, *, name: str | None, catalogue: tuple[Path, ...], now: datetime) -> None:
+def run(frame: Frame, *, name: str | None, catalogue: tuple[Path, ...], watch: bool) -> None:
+    if watch:
+        watching.check(frame)
+        if frame.offline:
+            raise click.UsageError("files alone have no states to watch; leave out --offline")
+        watching.forever(lambda: [line for part in _parts(frame, name, ()) for line in part])
+    if frame.machine:
+        found, _ = _regions(frame, name, catalogue)
+        output.data(frame, {"regions": found})
+        return
+    for place, lines in enumerate(_parts(frame, name, catalogue)):
+        if place:
+            output.answers().print()
+        _print(frame, lines)
+
+
+def _regions(
+    frame: Frame, name: str | None, catalogue: tuple[Path, ...]
+) -> tuple[list[Node], datetime]:
+    now = clock.SystemClock().now()
     if frame.offline:
         topology = reading.fleet(frame, (), catalogue).topology
         regions = [of_topology(topology, region) for region in sorted(topology.regions)]
     else:
         asked = client.Client(frame.server)
-        names = [region["name"] for region in asked.get("/regions")["items"]]
+        answer = asked.get("/regions")
+        now = states.moment(answer["now"])
+        names = [region["name"] for region in answer["items"]]
         wanted = [one for one in names if name in {None, one}]
         regions = [asked.get(f"/topology/{one}") for one in wanted]
     found = [region for region in regions if name in {None, region["region"]}]
     if name is not None and not found:
         raise Stop(Exit.BAD, f"there is no region {name}")
-    if frame.machine:
-        output.data(frame, {"regions": found})
-        return
+    return found, now
+
+
+def _parts(frame: Frame, name: str | None, catalogue: tuple[Path, ...]) -> Iterator[list[Text]]:
+    """The lines of each region."""
+    found, now = _regions(frame, name, catalogue)
     if not found:
-        output.answers().print("No regions yet: no documents are accepted.")
-    for place, region in enumerate(found):
-        if place:
-            output.answers().print()
-        _print(frame, list(rows(region["nodes"], region["region"])), now)
-        _sum_up(region["nodes"])
+        yield [Text("No regions yet: no documents are accepted.")]
+    for region in found:
+        lines = _lines(list(rows(region["nodes"], region["region"])), now)
+        yield [*lines, *_sum_up(region["nodes"])]
 
 
 def of_topology(topology: Topology, region: str) -> Node:
@@ -71,6 +95,7 @@ def of_topology(topology: Topology, region: str) -> Node:
                 "rank": topology.resources[ref].rank,
                 "owner": str(topology.resources[ref].owner or "") or None,
                 "ready": None,
+                "current": False,
                 "plan": None,
             }
             for ref in topology.regions[region]
@@ -136,35 +161,39 @@ def _summary(servers: list[Node]) -> Iterator[Node]:
         yield {"id": "", "label": more, "ready": None}
 
 
-def _print(frame: Frame, found: list[Row], now: datetime) -> None:
-    console = output.answers()
+def _lines(found: list[Row], now: datetime) -> list[Text]:
     wide = max(len(row.lead) + len(row.label) for row in found) + 2
+    lines: list[Text] = []
     for row in found:
         line = Text.assemble((row.lead, "dim"), (row.label, "bold" if not row.lead else ""))
         if row.ready is not None:
             line.append(" " * (wide - len(line)))
             line.append_text(_state(row, row.ready, now))
-        # A tree keeps its shape: on a terminal a line is cut at the edge, unless -o wide.
-        cut = console.is_terminal and frame.output != "wide"
+        lines.append(output.scrubbed(line))
+    return lines
+
+
+def _print(frame: Frame, lines: list[Text]) -> None:
+    console = output.answers()
+    # A tree keeps its shape: on a terminal a line is cut at the edge, unless -o wide.
+    cut = console.is_terminal and frame.output != "wide"
+    for line in lines:
         console.print(
-            output.scrubbed(line),
-            no_wrap=True,
-            overflow="ellipsis" if cut else "ignore",
-            soft_wrap=not cut,
+            line, no_wrap=True, overflow="ellipsis" if cut else "ignore", soft_wrap=not cut
         )
 
 
-def _sum_up(nodes: list[Node]) -> None:
+def _sum_up(nodes: list[Node]) -> list[Text]:
     judged = [node for node in nodes if node["ready"] is not None]
     if not judged:
-        return
+        return []
     ready = sum(node["ready"]["status"] == "True" for node in judged)
     text = f"{ready:,} of {reading.count(len(nodes), 'resource')} Ready"
     said = Counter(node["plan"]["state"] for node in nodes if node["plan"])
     for state, words in (("step", "being worked on"), ("waiting", "at work"), ("held", "held")):
         if said[state]:
             text += f", {said[state]:,} {words}"
-    output.answers().print(Text(text, style="bold"))
+    return [Text(text, style="bold")]
 
 
 def _state(row: Row, ready: Node, now: datetime) -> Text:

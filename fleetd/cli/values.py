@@ -183,6 +183,7 @@ _PARSERS: dict[Any, Callable[[object, Path], object]] = {
     settings.Address: _address,
     timedelta: _duration,
     int: _int,
+    int | None: _int,
     float: _float,
 }
 

@@ -108,9 +108,16 @@ class Store(Protocol):
         ...
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
-        """History after a number, oldest first."""
+        """History between two numbers, both left out. Oldest first, so that `limit` cuts off the
+        end; with `newest`, newest first, so that it cuts off the beginning."""
         ...
 
     async def trim(self, *, events_max: int, journal_max: int) -> None:

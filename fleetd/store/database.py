@@ -285,19 +285,17 @@ class Database:
         proven = (rows.check_record(row) for row in found)
         return {key: value for _, key, value in proven}
 
-    def events(self, after: int, ref: Ref | None, limit: int) -> list[Recorded]:
-        if ref is None:
-            found = self._sql.execute(
-                "SELECT seq, kind, name, value, hash FROM events WHERE seq > ?"
-                " ORDER BY seq LIMIT ?",
-                (after, limit),
-            )
-        else:
-            found = self._sql.execute(
-                "SELECT seq, kind, name, value, hash FROM events"
-                " WHERE seq > ? AND kind = ? AND name = ? ORDER BY seq LIMIT ?",
-                (after, ref.kind, ref.name, limit),
-            )
+    def events(
+        self, span: tuple[int, int], ref: Ref | None, limit: int, *, newest: bool
+    ) -> list[Recorded]:
+        of = " AND kind = ? AND name = ?" if ref is not None else ""
+        order = " DESC" if newest else ""
+        # Only fixed words are put together here; every value is a parameter.
+        found = self._sql.execute(
+            "SELECT seq, kind, name, value, hash FROM events"  # noqa: S608
+            f" WHERE seq > ? AND seq < ?{of} ORDER BY seq{order} LIMIT ?",
+            (*span, *(ref or ()), limit),
+        )
         proven = (rows.check_event(row) for row in found)
         return [Recorded(seq=seq, event=codec.decode_event(value)) for seq, value in proven]
 

@@ -7,6 +7,7 @@ there cannot be stored here. Its state belongs to the object: close and open aga
 """
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -122,14 +123,22 @@ class MemoryStore:
         await _told()
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
         self._readable()
-        numbers = [
+        inside = (
             seq
-            for seq, (about, _) in self._events.items()
-            if seq > after and (ref is None or about == ref)
-        ][:limit]
+            for seq in (reversed(self._events) if newest else self._events)
+            if after < seq and (before is None or seq < before)
+        )
+        mine = (seq for seq in inside if ref is None or self._events[seq][0] == ref)
+        numbers = list(itertools.islice(mine, limit))
         found = [
             Recorded(seq=seq, event=codec.decode_event(self._events[seq][1])) for seq in numbers
         ]

@@ -27,6 +27,8 @@ from topology.resource import Ref
 Value = TypeVar("Value")
 
 _INTENT = Kind.INTENT
+LAST = 2**63 - 1
+"""Above every number that the database can give out."""
 
 
 class SqliteStore:
@@ -94,9 +96,17 @@ class SqliteStore:
         await self._do(Kind.LAZY, partial(self._database.record, rows))
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
-        return await self._do(Kind.READ, partial(self._database.events, after, ref, limit))
+        span = (after, LAST if before is None else before)
+        read = partial(self._database.events, span, ref, limit, newest=newest)
+        return await self._do(Kind.READ, read)
 
     async def trim(self, *, events_max: int, journal_max: int) -> None:
         step = partial(self._database.trim, events_max=events_max, journal_max=journal_max)

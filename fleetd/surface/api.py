@@ -6,11 +6,12 @@ request, so that a rare filter over a large fleet costs several small requests i
 stops the loop. A page may therefore be short or empty and still have a `continue`.
 """
 
+import difflib
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from fleetd.surface import problems, shapes
+from fleetd.surface import ledger, problems, shapes
 from fleetd.surface.panel import Panel
 from fleetd.surface.shapes import Shape
 from fleetd.vocabulary import Truth
@@ -23,6 +24,10 @@ LIMIT_MAX = 1000
 SCAN_MAX = 20_000
 """About 20 ms of work."""
 EVENTS_SHOWN = 20
+NEIGHBOURS_MAX = 200
+"""Things beside one, shown with their states; those that are not Ready come first."""
+GUESSES_MAX = 2000
+"""Names that are compared with a misspelt one: about 40 ms."""
 
 
 class Api:
@@ -38,6 +43,9 @@ class Api:
             ("/topology/{region}", self._topology),
             ("/plan", self._plan),
             ("/events", self._events),
+            ("/kinds", self._kinds),
+            ("/orphans", self._orphans),
+            ("/credentials", self._credentials),
             ("/documents", self._documents),
             ("/documents/{kind}/{name}", self._document),
         )
@@ -45,7 +53,11 @@ class Api:
     async def _regions(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
         _only(query)
         regions = sorted(self._panel.topology().regions)
-        return {"items": [self._of_region(name) for name in regions]}
+        return {"items": [self._of_region(name) for name in regions], "now": self._now()}
+
+    def _now(self) -> str | None:
+        """Ages are told against the daemon's own clock, which may run faster than life."""
+        return shapes.moment(self._panel.now())
 
     async def _region(self, match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
         _only(query)
@@ -108,28 +120,107 @@ class Api:
                 if len(items) == limit:
                     break
         more = at < len(topology.resources)
-        return {"items": items, "continue": f"{topology.digest[:16]}-{at}" if more else None}
+        token = f"{topology.digest[:16]}-{at}" if more else None
+        return {"items": items, "continue": token, "now": self._now()}
 
     async def _resource(self, match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
         _only(query)
-        panel, ref = self._panel, Ref(match["kind"], match["name"])
+        panel, ref = self._panel, Ref(match["kind"].lower(), match["name"])
         topology = panel.topology()
-        want = topology.resources.get(ref)
+        want = topology.resources.get(ref) or panel.orphans().get(ref)
         if want is None:
-            raise problems.Refused("not-found", f"no document leads to {ref}")
+            raise self._unknown(ref)
         seen = panel.seen(ref)
-        events = await panel.events(ref=ref)
+        newest = await panel.events(ref=ref, newest=True, limit=EVENTS_SHOWN)
+        needed_by = topology.needed_by.get(ref, ())
         return {
             **shapes.resource(want, panel.ready(ref), seen),
+            "now": self._now(),
+            "orphan": ref not in topology.resources,
+            "retired": want.absent,
+            "why": shapes.why(panel.why(ref)),
             "desired": want.spec,
             "observed": shapes.observation(seen),
             "conditions": [shapes.condition(one) for one in self._conditions(ref)],
             **shapes.concerning(panel.plan(want.region), ref),
-            "events": [shapes.event(one) for one in events[-EVENTS_SHOWN:]],
+            "attempt": shapes.attempt(panel.attempt(ref)),
+            "events": [shapes.event(one) for one in reversed(newest)],
             "needs": shapes.refs(want.needs),
-            "neededBy": shapes.refs(topology.needed_by.get(ref, ())),
+            "neededBy": shapes.refs(needed_by),
+            "neighbours": [
+                *self._neighbours("needs", ref, want.needs),
+                *self._neighbours("neededBy", ref, needed_by),
+            ],
+            "limits": shapes.limits(want.limits),
             "domains": list(want.domains),
         }
+
+    def _unknown(self, ref: Ref) -> problems.Refused:
+        """Says what may have been meant."""
+        resources = self._panel.topology().resources
+        names = (one.name for one in resources if one.kind == ref.kind)
+        known = list(itertools.islice(names, GUESSES_MAX))
+        near = difflib.get_close_matches(ref.name[:100], known, n=3, cutoff=0.7)
+        close = [f"{ref.kind}/{name}" for name in near]
+        if not known:
+            kinds = sorted({slot.kind for slot in self._panel.tally().resources})
+            alike = difflib.get_close_matches(ref.kind[:100], kinds, n=3)
+            close = [f"{kind}/{ref.name}" for kind in alike if Ref(kind, ref.name) in resources]
+        guess = f"; did you mean {' or '.join(close)}?" if close else ""
+        return problems.Refused("not-found", f"no document leads to {ref}{guess}", didYouMean=close)
+
+    def _neighbours(self, relation: str, ref: Ref, others: Iterable[Ref]) -> list[Shape]:
+        panel = self._panel
+
+        def bad_first(other: Ref) -> tuple[bool, Ref]:
+            judged = panel.ready(other)
+            return judged is not None and judged.truth is Truth.TRUE, other
+
+        return [
+            {
+                "relation": relation,
+                "ref": str(other),
+                "why": (
+                    panel.because(ref, other) if relation == "needs" else panel.because(other, ref)
+                )
+                or None,
+                "ready": shapes.ready(panel.ready(other)),
+            }
+            for other in sorted(others, key=bad_first)[:NEIGHBOURS_MAX]
+        ]
+
+    async def _kinds(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
+        _only(query)
+        counts: dict[str, int] = {}
+        for slot, count in self._panel.tally().resources.items():
+            counts[slot.kind] = counts.get(slot.kind, 0) + count
+        for ref in self._panel.orphans():
+            counts[ref.kind] = counts.get(ref.kind, 0) + 1
+        found = sorted((kind, count) for kind, count in counts.items() if count)
+        return {"items": [{"kind": kind, "resources": count} for kind, count in found]}
+
+    async def _orphans(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
+        _only(query, "region")
+        panel = self._panel
+        retired = panel.retired()
+        items = [
+            shapes.resource(orphan, panel.ready(ref), panel.seen(ref)) | {"retired": ref in retired}
+            for ref, orphan in sorted(panel.orphans().items())
+            if query.get("region", orphan.region) == orphan.region
+        ]
+        return {"items": items, "now": self._now()}
+
+    async def _credentials(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
+        _only(query, "region")
+        panel = self._panel
+        items = ledger.entries(
+            panel.topology(),
+            panel.component,
+            panel.seen,
+            now=panel.now(),
+            region=query.get("region"),
+        )
+        return {"items": items, "now": self._now()}
 
     async def _topology(self, match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
         _only(query)
@@ -142,6 +233,7 @@ class Api:
         return {
             "region": region,
             "digest": topology.digest,
+            "now": self._now(),
             "nodes": [self._node(resources[ref], said.get(ref)) for ref in members],
             "edges": [
                 {"source": str(edge.source), "kind": edge.kind.value, "target": str(edge.target)}
@@ -151,13 +243,18 @@ class Api:
         }
 
     def _node(self, resource: Resource, said: Shape | None) -> Shape:
+        """`current`: it was judged as it is asked for now, and since the daemon started."""
+        judged = self._panel.ready(resource.ref)
         return {
             "id": str(resource.ref),
             "kind": resource.ref.kind,
             "name": resource.ref.name,
             "rank": resource.rank,
             "owner": str(resource.owner) if resource.owner else None,
-            "ready": shapes.ready(self._panel.ready(resource.ref)),
+            "ready": shapes.ready(judged),
+            "current": judged is not None
+            and judged.generation == resource.generation
+            and self._panel.seen(resource.ref) is not None,
             "plan": said,
         }
 
@@ -170,15 +267,26 @@ class Api:
         return {"plans": [shapes.plan(one) for one in plans if one is not None]}
 
     async def _events(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
-        _only(query, "for", "after", "limit", "continue")
-        key = "continue" if "continue" in query else "after"
-        after = _number(query, key, 0, 0, 2**62)
+        """Oldest first; with `newest=true` from the end backwards."""
+        _only(query, "for", "after", "limit", "continue", "newest")
+        newest = query.get("newest", "false")
+        if newest not in {"true", "false"}:
+            raise problems.Refused("bad-parameter", "newest must be true or false")
+        backwards = newest == "true"
+        token = _number(query, "continue", 0, 0, 2**62)
+        after = token if token and not backwards else _number(query, "after", 0, 0, 2**62)
         limit = _number(query, "limit", LIMIT, 1, LIMIT_MAX)
-        ref = _ref(query["for"]) if "for" in query else None
-        found = await self._panel.events(after=after, ref=ref, limit=limit)
+        found = await self._panel.events(
+            after=after,
+            before=token if token and backwards else None,
+            ref=_ref(query["for"]) if "for" in query else None,
+            limit=limit,
+            newest=backwards,
+        )
         return {
             "items": [shapes.event(one) for one in found],
             "continue": str(found[-1].seq) if len(found) == limit else None,
+            "now": self._now(),
         }
 
     async def _documents(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:

@@ -1,9 +1,10 @@
 """
-The HTTP interface: health, metrics, and what the daemon knows, for reading.
+The HTTP interface: health, metrics, what the daemon knows, and what people tell it.
 
-It changes nothing and asks nobody who they are, so it is served on loopback only, and answers
-only to the names of the local machine: a web page elsewhere must not be able to read it through
-somebody's browser. Every answer passes `secrets.scrub`.
+It asks nobody who they are, so it is served on loopback only, and answers only to the names of the
+local machine: a web page elsewhere must not be able to use it through somebody's browser. A write
+must be JSON for the same reason (a form cannot send that unasked), and no other site's page may
+send it. Every answer passes `secrets.scrub`.
 """
 
 import contextlib
@@ -17,7 +18,8 @@ from aiohttp import hdrs, web
 
 from fleetd import errors, secrets
 from fleetd.settings import Address
-from fleetd.surface import api, metrics, problems
+from fleetd.surface import api, metrics, problems, shapes, writes
+from fleetd.surface.desk import Desk
 from fleetd.surface.panel import Panel
 
 _log = structlog.stdlib.get_logger("fleetd.http")
@@ -42,16 +44,21 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def serving(
-    panel: Panel, address: Address, *, metrics_token: secrets.Secret | None = None
+    panel: Panel,
+    address: Address,
+    *,
+    desk: Desk | None = None,
+    metrics_token: secrets.Secret | None = None,
 ) -> AsyncGenerator[Server]:
-    """Serve while inside. Raises SettingsError if the address is not loopback or is taken."""
+    """Serve while inside; without a desk for reading only. Raises SettingsError if the address is
+    not loopback or is taken."""
     if not address.loopback:
         raise errors.SettingsError(
             f"{address} can be reached from other machines, and there is no authentication yet; "
             "listen on 127.0.0.1"
         )
     runner = web.AppRunner(
-        application(panel, metrics_token=metrics_token),
+        application(panel, desk=desk, metrics_token=metrics_token),
         access_log=None,
         handle_signals=False,
         # Four times what is allowed, so that our own answer comes before the parser's.
@@ -78,7 +85,9 @@ async def _start(runner: web.AppRunner, address: Address) -> None:
         ) from cause
 
 
-def application(panel: Panel, *, metrics_token: secrets.Secret | None) -> web.Application:
+def application(
+    panel: Panel, *, desk: Desk | None = None, metrics_token: secrets.Secret | None
+) -> web.Application:
     app = web.Application(middlewares=[_problems, _limits, _local], client_max_size=BODY_MAX)
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/readyz", _readyz(panel))
@@ -86,6 +95,8 @@ def application(panel: Panel, *, metrics_token: secrets.Secret | None) -> web.Ap
     reader = api.Api(panel)
     for path, handler in reader.routes():
         app.router.add_get(f"/api/v1{path}", _json(handler))
+    for path, writer in writes.Writes(desk).routes() if desk is not None else ():
+        app.router.add_post(f"/api/v1{path}", _write(writer))
     return app
 
 
@@ -94,7 +105,11 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     try:
         return await handler(request)
     except problems.Refused as refused:
-        return problems.answer(refused.code, refused.detail, **refused.more)
+        more = {
+            name: secrets.scrub_deep(value) if secrets.REGISTRY else value
+            for name, value in refused.more.items()
+        }
+        return problems.answer(refused.code, secrets.scrub(refused.detail), **more)
     except web.HTTPException as refused:
         return problems.of_http(refused)
     except Exception as cause:  # noqa: BLE001 -- one of three places: a request ends here
@@ -157,11 +172,33 @@ def _metrics(source: metrics.Metrics, token: secrets.Secret | None) -> Handler:
 
 def _json(handler: api.Reader) -> Handler:
     async def answer(request: web.Request) -> web.Response:
-        shape = await handler(request.match_info, request.query)
-        plain = secrets.scrub_deep(shape) if secrets.REGISTRY else shape
-        text = msgspec.json.encode(plain, enc_hook=str).decode()
-        return web.Response(
-            body=secrets.scrub(text).encode(), content_type="application/json", charset="utf-8"
-        )
+        return _answer(await handler(request.match_info, request.query))
 
     return answer
+
+
+def _write(handler: writes.Writer) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        _same_site(request)
+        if request.content_type != "application/json":
+            raise problems.Refused("not-json", "send Content-Type: application/json")
+        return _answer(await handler(request.match_info, await request.read()))
+
+    return answer
+
+
+def _same_site(request: web.Request) -> None:
+    """A browser says from which page a request comes; other programs say nothing."""
+    origin = request.headers.get(hdrs.ORIGIN)
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    own = origin is None or origin == f"http://{request.headers.get(hdrs.HOST, '')}"
+    if not own or site not in {"none", "same-origin"}:
+        raise problems.Refused("foreign-origin", "only pages of this server may write")
+
+
+def _answer(shape: shapes.Shape) -> web.Response:
+    plain = secrets.scrub_deep(shape) if secrets.REGISTRY else shape
+    text = msgspec.json.encode(plain, enc_hook=str).decode()
+    return web.Response(
+        body=secrets.scrub(text).encode(), content_type="application/json", charset="utf-8"
+    )

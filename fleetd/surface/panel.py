@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from fleetd.plan.view import Attempt
+from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
 from fleetd.vocabulary import Condition, HoldReason, Observation, Plan, Truth
-from topology.resource import Ref, Topology
+from topology.catalogue import Component
+from topology.resource import Ref, Resource, Topology
 
 
 class Unready(NamedTuple):
@@ -139,14 +142,40 @@ class Panel(Protocol):
         """The current plan of a region; None before the first."""
         ...
 
-    def orphans(self) -> Sequence[Ref]:
-        """What exists but is named by no document any more."""
+    def orphans(self) -> Mapping[Ref, Resource]:
+        """What exists but is named by no document any more, as it was last wanted."""
+        ...
+
+    def retired(self) -> frozenset[Ref]:
+        """Orphans that a person retired: they are on their way out."""
+        ...
+
+    def attempt(self, ref: Ref) -> Attempt | None:
+        """The newest try at a step of this thing, while it has something to say."""
+        ...
+
+    def component(self, kind: str) -> Component | None:
+        """What the catalogue says of a kind."""
+        ...
+
+    def why(self, ref: Ref) -> Answer:
+        """Of something in the topology or among the orphans."""
+        ...
+
+    def because(self, source: Ref, target: Ref) -> str:
+        """Why the one needs the other; empty if nobody wrote it down."""
         ...
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
-        """History after a number, oldest first."""
+        """History between two numbers, oldest or newest first."""
         ...
 
     def documents(self) -> Sequence[Mapping[str, Any]]:

@@ -5,13 +5,32 @@ Field names are camelCase and stay. Plain functions from frozen data to dictiona
 list that comes from a set is sorted, so that equal state gives equal bytes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from fleetd.plan.offline import Wave
+from fleetd.plan.policy import Pause
+from fleetd.plan.view import Attempt
+from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
-from fleetd.vocabulary import Condition, Hold, Observation, Plan, Step, Wait
-from topology.resource import Ref, Resource
+from fleetd.surface.desk import Owned
+from fleetd.vocabulary import (
+    Condition,
+    Done,
+    Ending,
+    Failed,
+    Hold,
+    Lost,
+    Observation,
+    Plan,
+    Step,
+    Wait,
+    Waiting,
+)
+from topology import diff, effects
+from topology.diff import Change
+from topology.resource import Limit, Ref, Resource
 
 Shape = dict[str, Any]
 
@@ -155,3 +174,125 @@ def said(current: Plan | None) -> dict[Ref, Shape]:
 
 def _said(state: str, reason: str, message: str, blocker: str | None = None) -> Shape:
     return {"state": state, "reason": reason, "message": message, "blocker": blocker}
+
+
+def attempt(one: Attempt | None) -> Shape | None:
+    if one is None:
+        return None
+    result, reason, message = _ending(one.ending)
+    return {
+        "step": one.step,
+        "verb": one.verb,
+        "at": moment(one.at),
+        "result": result,
+        "reason": reason or None,
+        "message": message or None,
+        "endedAt": moment(one.ended_at),
+        "count": one.count,
+        "notBefore": moment(one.not_before),
+    }
+
+
+def _ending(ending: Ending | None) -> tuple[str, str, str]:
+    match ending:
+        case None:
+            return "InFlight", "", ""
+        case Done():
+            return "Done", "", ""
+        case Waiting(reason=reason):
+            return "Waiting", reason, ""
+        case Failed(reason=reason, message=message):
+            return "Failed", reason, message
+        case Lost(message=message):
+            return "Lost", "", message
+
+
+def limits(given: Mapping[str, Limit]) -> list[Shape]:
+    return [
+        {"state": state, "withinSeconds": one.within.total_seconds(), "action": one.action}
+        for state, one in sorted(given.items())
+    ]
+
+
+def why(one: Answer) -> Shape:
+    return {
+        "paragraph": one.paragraph,
+        "ready": one.ready,
+        "chain": [{"ref": str(link.ref), "text": link.text} for link in one.chain],
+        "cause": str(one.cause) if one.cause else None,
+        "beside": refs(one.also),
+        "advice": one.advice or None,
+    }
+
+
+def pause(one: Pause) -> Shape:
+    return {"scope": one.scope, "who": one.who, "reason": one.why, "since": moment(one.since)}
+
+
+def change(one: Change) -> Shape:
+    """What becomes different, as data."""
+    return {
+        "added": [str(entry.ref) for entry in one.added],
+        "changed": [
+            {
+                "ref": str(entry.ref),
+                "effect": entry.effect.words,
+                "nodes": entry.nodes,
+                "fields": [
+                    {"path": field.path, "old": _plain(field.old), "new": _plain(field.new)}
+                    for field in entry.fields
+                ],
+                "notes": list(entry.notes),
+                "refusals": list(entry.refusals),
+            }
+            for entry in one.changed
+        ],
+        "removed": [str(entry.ref) for entry in one.removed],
+        "guard": [str(total) for total in one.guard if total.consent],
+        "consent": one.consent,
+    }
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, (str, int, float, bool, type(None))) else effects.shown(value)
+
+
+def waves(given: Iterable[Wave]) -> list[Shape]:
+    return [
+        {
+            "number": wave.number,
+            "steps": [step(one) for one in wave.steps],
+            "holds": [hold(one) for one in wave.holds],
+            "waits": [wait(one) for one in wave.waits],
+        }
+        for wave in given
+    ]
+
+
+def draft(
+    *,
+    id: str,  # noqa: A002 -- the name of the field
+    digest: str,
+    change: Change,
+    waves: Sequence[Wave],
+    documents: Sequence[str],
+    pruned: Sequence[str],
+    owned: Sequence[Owned],
+    consent: str,
+    why: str,
+) -> Shape:
+    """A plan for documents that were sent."""
+    return {
+        "id": id,
+        "topology": digest,
+        "documents": list(documents),
+        "pruned": list(pruned),
+        "owned": [{"document": f"{o.kind}/{o.name}", "file": o.file} for o in owned],
+        "change": _change(change),
+        "text": diff.show(change),
+        "waves": _waves(waves),
+        "consent": {"id": consent, "why": why} if consent else None,
+    }
+
+
+_change, _waves = change, waves

@@ -15,6 +15,7 @@ from typing import Any
 
 from fleetd.settings import Address
 from fleetd.surface import http
+from fleetd.surface.desk import Desk
 from tests.surface.panels import FakePanel
 
 ROOT = Path(__file__).parents[2]
@@ -68,15 +69,15 @@ def fleetd(*args: str, env: dict[str, str] | None = None) -> Ran:
 
 
 @contextlib.contextmanager
-def daemon(panel: FakePanel) -> Generator[str]:
-    """The HTTP interface over a panel, in a thread; gives its address."""
+def daemon(panel: FakePanel, desk: Desk | None = None) -> Generator[str]:
+    """The HTTP interface over a panel and a desk, in a thread; gives its address."""
     url: list[str] = []
     started = threading.Event()
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
 
     async def serve() -> None:
-        async with http.serving(panel, Address("127.0.0.1", 0)) as server:
+        async with http.serving(panel, Address("127.0.0.1", 0), desk=desk) as server:
             url.append(server.url)
             started.set()
             await stop.wait()

@@ -3,18 +3,24 @@
 import contextlib
 import http.server
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from fleetd.vocabulary import Truth
+from fleetd.vocabulary import Observation, Truth
 from tests.cli import programs
 from tests.cli.programs import MINIMAL, ROOT, fleetctl
 from tests.surface import panels
+from topology import catalogue_load
 from topology.resource import Ref
 
 
@@ -73,11 +79,11 @@ def test_plan(url: str) -> None:
     assert fleetctl("--server", url, "plan", "-o", "json").json["plans"][0]["id"] == "plan-1"
 
 
-def test_plan_of_documents_needs_offline(url: str) -> None:
-    """What this version cannot do is said, not guessed."""
-    ran = fleetctl("--server", url, "plan", MINIMAL)
-    assert (ran.code, ran.out) == (2, "")
-    assert "--offline" in ran.err
+def test_a_catalogue_is_the_daemons_own(url: str) -> None:
+    """A plan by the daemon takes no catalogue and no region."""
+    for more in (("--catalogue", "."), ("--region", "eu-1")):
+        ran = fleetctl("--server", url, "plan", MINIMAL, *more)
+        assert (ran.code, ran.out) == (2, "")
 
 
 def test_events(url: str) -> None:
@@ -93,7 +99,16 @@ def test_events(url: str) -> None:
 def test_events_since(url: str) -> None:
     """Old events are left out; a wrong span is wrong usage."""
     ran = fleetctl("--server", url, "events", "--since", "1m")
-    assert (ran.code, ran.out) == (0, "No events.\n")
+    assert (ran.code, len(ran.out.splitlines())) == (0, 6)
+    far = panels.small()
+    far.history = [replace(one, event=replace(one.event, at=panels.NOW)) for one in far.history]
+    far.history[:4] = [
+        replace(one, event=replace(one.event, at=panels.NOW - timedelta(hours=1)))
+        for one in far.history[:4]
+    ]
+    with programs.daemon(far) as other:
+        found = fleetctl("--server", other, "events", "--since", "1m", "-o", "json").json
+        assert [one["seq"] for one in found["items"]] == [5]
     assert fleetctl("--server", url, "events", "--since", "soon").code == 2
 
 
@@ -106,6 +121,104 @@ def test_get(url: str) -> None:
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == "fleetctl: no document leads to cluster/none\n"
     assert fleetctl("--server", url, "get", "rocket").code == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("get", "clusters"), 0, ""),
+        (("get", "cluster/hv"), 0, ""),
+        (("get", "cluster/hv", "hv"), 2, "not both"),
+        (("get", "clustr"), 1, "there is no kind clustr; did you mean cluster?"),
+        (("why", "cluster", "hw"), 1, ""),
+        (("why", "serverpool", "computer"), 1, "did you mean serverpool/compute?"),
+        (("describe", "cluster"), 2, "which cluster?"),
+        (("why", "floux/hv"), 1, "did you mean flux?"),
+    ],
+)
+def test_names_as_people_write_them(url: str, args: tuple[str, ...], code: int, said: str) -> None:
+    """Plural, KIND/NAME, and a guess at what was meant."""
+    ran = fleetctl("--server", url, *args)
+    assert (ran.code, bool(ran.out)) == (code, code == 0)
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("name", ["why", "describe"])
+def test_one_thing(url: str, name: str) -> None:
+    """The paragraph and the page of one thing, as they stand in the golden files."""
+    ran = fleetctl("--server", url, name, "flux", "hv")
+    assert (ran.code, ran.err) == (0, "")
+    programs.golden(f"{name}.txt", ran.out)
+    found = fleetctl("--server", url, name, "flux/hv", "-o", "json").json
+    assert (found if name == "why" else found["why"])["cause"] == "cluster/hv"
+
+
+def test_orphans() -> None:
+    """What no document names is listed with what removes it, and retired ones with their state."""
+    panel = panels.small()
+    for name in ("old", "older"):
+        left = panels.resource("cluster", name)
+        panel.left[left.ref] = left
+    panel.going = frozenset({Ref("cluster", "older")})
+    with programs.daemon(panel) as url:
+        lines = fleetctl("--server", url, "get", "orphans").out.splitlines()
+        assert fleetctl("--server", url, "why", "cluster/old").out.startswith(
+            "cluster/old is an orphan: no document names it any more"
+        )
+    assert lines[1].split()[:2] == ["cluster/old", "Orphaned"]
+    assert lines[1].endswith("fleetctl retire cluster old")
+    assert lines[2].split()[:2] == ["cluster/older", "Retiring"]
+    with programs.daemon(panels.small()) as url:
+        assert fleetctl("--server", url, "get", "orphans").out.startswith("No orphans")
+
+
+def test_credentials() -> None:
+    """The ledger says what, where, version, age and users; never more of a fact than that."""
+    catalogue, _ = catalogue_load.load(())
+    facts = {
+        "observed": {
+            "credentials": {
+                "ceph-admin": {
+                    "version": 3,
+                    "madeAt": "2026-02-27T12:00:00Z",
+                    "value": "canary-of-the-ledger",
+                }
+            }
+        }
+    }
+    maker = panels.resource("cephcluster", "st", backend="cluster:st")
+    panel = panels.FakePanel(
+        want=panels.topology(maker),
+        catalogue=catalogue,
+        looked={maker.ref: Observation(ref=maker.ref, at=panels.NOW, facts=facts)},
+    )
+    with programs.daemon(panel) as url:
+        text = fleetctl("--server", url, "credentials", "-o", "wide").out
+        found = fleetctl("--server", url, "credentials", "-o", "json")
+    assert text.splitlines()[1].split()[:5] == [
+        *("ceph-admin", "cephcluster/st", "secret:rook-ceph/rook-ceph-mon", "3", "2d")
+    ]
+    assert found.json["items"][0]["ageSeconds"] == 2 * 86400
+    assert "canary" not in text + found.out
+
+
+@pytest.mark.parametrize("args", [("get", "clusters"), ("tree",), ("events",)])
+def test_watch_writes_what_is_new(url: str, args: tuple[str, ...]) -> None:
+    """Off a terminal, --watch writes each line once and goes on until it is interrupted."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fleetd.cli.main", "--server", url, *args, "--watch"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.strip() == "fleetctl: interrupted"
+    assert len(out.splitlines()) == len(set(out.splitlines()))
 
 
 def test_diff_against_the_daemon(tmp_path: Path) -> None:

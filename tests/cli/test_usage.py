@@ -25,7 +25,10 @@ def test_version_and_help(program: str) -> None:
     assert ran.out.startswith(f"Usage: {name} ")
 
 
-COMMANDS = ("validate", "render", "plan", "diff", "tree", "get", "events", "completion")
+COMMANDS = (
+    *("validate", "render", "plan", "apply", "diff", "tree", "get", "describe", "why", "events"),
+    *("pause", "resume", "approve", "reject", "retire", "credentials", "rehearse", "completion"),
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -50,6 +53,16 @@ def test_every_command_explains_itself(command: str) -> None:
         ("get", "server", "--offline"),
         ("--offline", "events"),
         ("events", "--watch", "-o", "json"),
+        ("get", "server", "--watch", "-o", "yaml"),
+        ("tree", "--watch", "-o", "json"),
+        ("why",),
+        ("why", "cluster"),
+        ("pause", "all"),
+        ("pause", "a", "b", "c", "--reason", "x"),
+        ("retire", "cluster", "hv"),
+        ("apply",),
+        ("apply", MINIMAL),
+        ("apply", MINIMAL, "--plan", "x", "--yes"),
         ("events", "--for", "hv"),
         ("events", "--for", "cluster/"),
         ("validate", ""),

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fleetd.plan import why
+from fleetd.plan.view import Attempt, View
 from fleetd.store.base import Recorded
 from fleetd.surface import panel
 from fleetd.surface.panel import BackendState, Histogram, QueueState, Tally, Unready, Work
@@ -21,6 +23,7 @@ from fleetd.vocabulary import (
     Truth,
     Wait,
 )
+from topology.catalogue import Component
 from topology.resource import EMPTY, Edge, EdgeKind, Ref, Resource, Topology
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -41,6 +44,11 @@ class FakePanel:
     missing: list[Unready] = field(default_factory=list[Unready])
     done: Work = Work(looks={}, steps={}, outcomes={}, plans=NO_TIMES)  # noqa: RUF009 -- frozen
     far_sides: list[BackendState] = field(default_factory=list[BackendState])
+    left: dict[Ref, Resource] = field(default_factory=dict[Ref, Resource])
+    going: frozenset[Ref] = frozenset()
+    attempts: dict[Ref, Attempt] = field(default_factory=dict[Ref, Attempt])
+    catalogue: Mapping[str, Component] = field(default_factory=dict[str, Component])
+    reasons: dict[tuple[Ref, Ref], str] = field(default_factory=dict[tuple[Ref, Ref], str])
 
     def now(self) -> datetime:
         return NOW
@@ -60,15 +68,46 @@ class FakePanel:
     def plan(self, region: str) -> Plan | None:
         return self.plans.get(region)
 
-    def orphans(self) -> Sequence[Ref]:
-        return []
+    def orphans(self) -> Mapping[Ref, Resource]:
+        return self.left
+
+    def retired(self) -> frozenset[Ref]:
+        return self.going
+
+    def attempt(self, ref: Ref) -> Attempt | None:
+        return self.attempts.get(ref)
+
+    def component(self, kind: str) -> Component | None:
+        return self.catalogue.get(kind)
+
+    def why(self, ref: Ref) -> why.Answer:
+        view = View(
+            topology=self.want,
+            seen=self.looked,
+            ready=self.judged,
+            attempts=self.attempts,
+            orphans=self.left,
+        )
+        return why.why(ref, view, self.plans, now=NOW, because=self.because)
+
+    def because(self, source: Ref, target: Ref) -> str:
+        return self.reasons.get((source, target), "")
 
     async def events(
-        self, *, after: int = 0, ref: Ref | None = None, limit: int = 1000
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        ref: Ref | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> Sequence[Recorded]:
-        return [one for one in self.history if one.seq > after and ref in {None, one.event.ref}][
-            :limit
+        found = [
+            one
+            for one in self.history
+            if after < one.seq < (before or 2**62) and ref in {None, one.event.ref}
         ]
+        return (found[::-1] if newest else found)[:limit]
 
     def documents(self) -> Sequence[Mapping[str, Any]]:
         return self.accepted
@@ -185,6 +224,7 @@ def small(message: str = "the shoot is being made") -> FakePanel:
             REGION: ready(Truth.UNKNOWN, "Progressing", message),
         },
         looked={
+            POOL: Observation(ref=POOL, at=NOW, facts={"servers": 2}),
             CLUSTER: Observation(ref=CLUSTER, at=NOW, facts={"status": message, "at": NOW}),
             FLUX: Observation(ref=FLUX, at=NOW, facts=None, error=message),
         },

@@ -43,6 +43,24 @@ async def test_events_of_one_thing_are_paged(keeper: Keeper) -> None:
     assert await store.events(ref=Ref("server", "b")) == []
 
 
+async def test_the_newest_events_come_first_when_asked(keeper: Keeper) -> None:
+    """`newest` gives the end of history, newest first, of one thing or all, page by page."""
+    store = await keeper.opened()
+    one, other = Ref("server", "a"), Ref("serverpool", "a")
+    await store.record([keeper.event(n, one if n % 3 else other) for n in range(1, 13)])
+
+    last = await store.events(newest=True, limit=3)
+    earlier = await store.events(newest=True, limit=3, before=last[-1].seq)
+
+    assert [recorded.seq for recorded in last] == [12, 11, 10]
+    assert [recorded.seq for recorded in earlier] == [9, 8, 7]
+    assert last[0].event == keeper.event(12, other)
+    assert [r.seq for r in await store.events(newest=True, ref=one, limit=2)] == [11, 10]
+    assert [r.seq for r in await store.events(newest=True, ref=one, after=8)] == [11, 10]
+    assert [r.seq for r in await store.events(after=3, before=7)] == [4, 5, 6]
+    assert await store.events(newest=True, before=1) == []
+
+
 async def test_trim_forgets_the_oldest_events(keeper: Keeper) -> None:
     """Beyond the bound the oldest go, in steps of any size, and numbers are not used again."""
     store = await keeper.opened()

@@ -1,0 +1,61 @@
+"""
+What the faces may ask for: the one way in for what people tell the daemon.
+
+`fleetd.desk` implements `Desk` on the engine. Everything that is answered is durable before it is
+answered. What cannot be done is `Declined`, with the stable code of the problem and a sentence
+that says what to do.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from fleetd import errors
+from fleetd.plan.policy import Pause
+from topology.resource import Ref
+
+
+class Declined(errors.FleetError):
+    def __init__(self, code: str, detail: str, **more: object) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.more = more
+
+
+class Given(NamedTuple):
+    """A file of documents that somebody sent."""
+
+    file: str
+    """As its owner calls it."""
+    folder: str
+    """Where the relative files that its documents name are found."""
+    text: str
+
+
+class Owned(NamedTuple):
+    """A document that was sent and differs from a file the daemon reads: the file is its owner."""
+
+    kind: str
+    name: str
+    file: str
+
+
+class Desk(Protocol):
+    async def pause(self, scope: str, *, who: str, why: str) -> Pause: ...
+
+    async def resume(self, scope: str, *, who: str) -> None: ...
+
+    async def decide(self, given: str, *, approve: bool, who: str) -> Sequence[Ref]:
+        """What it was about."""
+        ...
+
+    async def retire(self, ref: Ref, *, who: str, only_show: bool) -> Sequence[Ref]:
+        """What goes, in the order of its going."""
+        ...
+
+    async def plan(self, given: Sequence[Given], *, prune: bool) -> Mapping[str, Any]:
+        """The shape of a draft: see `shapes.draft`."""
+        ...
+
+    async def apply(self, plan: str, *, who: str, consent: str) -> Mapping[str, Any]:
+        """Take a draft's documents. Declined if the world moved since."""
+        ...

@@ -1,0 +1,69 @@
+"""A desk with state in it, for those who talk to one over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetd.plan.policy import Pause
+from fleetd.surface.desk import Declined, Given
+from tests.surface.panels import NOW
+from topology.resource import Ref
+
+DRAFT: Mapping[str, Any] = {
+    "id": "d1",
+    "topology": "t",
+    "documents": ["Cluster/hv"],
+    "pruned": [],
+    "owned": [],
+    "change": {"added": ["cluster/hv"], "changed": [], "removed": [], "consent": False},
+    "text": ["+ cluster/hv"],
+    "waves": [],
+    "consent": None,
+}
+
+
+@dataclass
+class FakeDesk:
+    """Implements `fleetd.surface.desk.Desk` from plain fields."""
+
+    pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
+    waiting: dict[str, list[Ref]] = field(default_factory=dict[str, list[Ref]])
+    decided: dict[str, str] = field(default_factory=dict[str, str])
+    orphans: list[Ref] = field(default_factory=list[Ref])
+    retired: list[Ref] = field(default_factory=list[Ref])
+    sent: list[Given] = field(default_factory=list[Given])
+    stale: int = 0
+    """How often a plan is out of date when it is applied."""
+    applied: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    async def pause(self, scope: str, *, who: str, why: str) -> Pause:
+        self.pauses[scope] = Pause(scope=scope, who=who, why=why, since=NOW)
+        return self.pauses[scope]
+
+    async def resume(self, scope: str, *, who: str) -> None:
+        if self.pauses.pop(scope, None) is None:
+            raise Declined("refused", f"there is no pause on {scope}")
+
+    async def decide(self, given: str, *, approve: bool, who: str) -> Sequence[Ref]:
+        if given not in self.waiting:
+            raise Declined("refused", f"nothing waits for {given}")
+        self.decided[given] = f"{'approve' if approve else 'reject'} {who}"
+        return self.waiting[given]
+
+    async def retire(self, ref: Ref, *, who: str, only_show: bool) -> Sequence[Ref]:
+        if ref not in self.orphans:
+            raise Declined("refused", f"{ref} is not known")
+        if not only_show:
+            self.retired += self.orphans
+        return self.orphans
+
+    async def plan(self, given: Sequence[Given], *, prune: bool) -> Mapping[str, Any]:
+        self.sent = list(given)
+        return DRAFT
+
+    async def apply(self, plan: str, *, who: str, consent: str) -> Mapping[str, Any]:
+        if self.stale:
+            self.stale -= 1
+            raise Declined("plan-stale", "the world moved")
+        self.applied.append((plan, consent))
+        return {"plan": plan, "documents": ["Cluster/hv"], "pruned": [], "resources": []}

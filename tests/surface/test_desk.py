@@ -1,0 +1,232 @@
+"""Documents handed to a daemon: planned against what it has, kept, refused when it moved."""
+
+import random
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from fleetd.app import Daemon
+from fleetd.clock import SystemClock
+from fleetd.handed import Handed
+from fleetd.settings import Settings, StoreKind
+from fleetd.surface.desk import Declined, Given
+from fleetd.vocabulary import READY, Condition, Observation, Truth
+
+EXAMPLE = Path(__file__).parents[2] / "topology" / "examples" / "minimal" / "region.yaml"
+POOL = """\
+apiVersion: fleet.c5c3.io/v1alpha1
+kind: ServerPool
+metadata: {name: spare}
+spec:
+  region: eu-1
+  class: std-64c
+  servers: [{name: x1, bmc: 192.0.2.211, zone: a, rack: r1}]
+  access: {file: bmc.creds}
+"""
+
+
+def given(text: str, file: str = "pool.yaml") -> list[Given]:
+    return [Given(file, "/somewhere", text)]
+
+
+def settings(folder: Path, store: StoreKind = StoreKind.SQLITE) -> Settings:
+    documents = folder / "docs"
+    documents.mkdir(exist_ok=True)
+    if not (documents / "region.yaml").exists():
+        (documents / "region.yaml").write_text(EXAMPLE.read_text())
+    return Settings(
+        documents=(documents,),
+        state=folder / "state",
+        store=store,
+        drivers=(),
+        reload=timedelta(hours=1),
+    )
+
+
+async def start(chosen: Settings) -> Daemon:
+    """A daemon with its documents taken and its loops standing still."""
+    daemon = Daemon(chosen, SystemClock(), random.Random(1))
+    await daemon.store.open()
+    await daemon.documents.restore()
+    await daemon.commands.restore()
+    await daemon.documents.look()
+    assert daemon.documents.complaint == ""
+    return daemon
+
+
+@pytest_asyncio.fixture
+async def daemon(tmp_path: Path) -> AsyncGenerator[Daemon]:
+    found = await start(settings(tmp_path))
+    yield found
+    await found.store.close()
+
+
+async def apply(daemon: Daemon, text: str, **more: Any) -> Any:
+    made = await daemon.desk.plan(given(text), prune=more.pop("prune", False))
+    return await daemon.desk.apply(made["id"], who="ada", consent=more.pop("consent", ""))
+
+
+def all_ready(daemon: Daemon) -> None:
+    """Let everything be seen in good health."""
+    now = SystemClock().now()
+    for ref, want in daemon.state.declared.resources.items():
+        seen = Observation(ref=ref, at=now, facts={"there": True}, digest=1)
+        daemon.state.view.seen[ref] = seen
+        daemon.state.view.ready[ref] = Condition(
+            type=READY,
+            truth=Truth.TRUE,
+            reason=READY,
+            message="",
+            generation=want.generation,
+            since=now,
+            reason_since=now,
+        )
+
+
+def servers(daemon: Daemon) -> set[str]:
+    return {ref.name for ref in daemon.state.declared.resources if ref.kind == "server"}
+
+
+async def test_a_plan_changes_nothing(daemon: Daemon, tmp_path: Path) -> None:
+    """What would be new is told, with an order, and neither disk nor state moves."""
+    before = daemon.state.declared.digest
+    all_ready(daemon)
+    made = await daemon.desk.plan(given(POOL), prune=False)
+    assert made["change"]["added"] == ["server/x1", "serverpool/spare"]
+    assert [step["ref"] for step in made["waves"][0]["steps"]] == made["change"]["added"]
+    assert daemon.state.declared.digest == before
+    assert not (tmp_path / "state" / "documents").exists()
+    assert (await daemon.desk.plan(given(POOL), prune=False))["id"] == made["id"]
+
+
+async def test_what_is_applied_holds_over_a_restart(daemon: Daemon, tmp_path: Path) -> None:
+    """It is in force when the answer comes, and the next daemon reads it too."""
+    told = await apply(daemon, POOL)
+    assert told["resources"] == ["server/x1", "serverpool/spare"]
+    assert "x1" in servers(daemon)
+    kept = tmp_path / "state" / "documents" / "ServerPool-spare.yaml"
+    assert "/somewhere/bmc.creds" in kept.read_text()
+    events = await daemon.store.events(newest=True, limit=1)
+    assert events[0].event.message == f"1 document by ada, plan {told['plan']}"
+    await daemon.store.close()
+    second = await start(settings(tmp_path))
+    assert "x1" in servers(second)
+    await second.store.close()
+
+
+async def test_a_plan_is_applied_once_and_only_to_its_world(daemon: Daemon) -> None:
+    """When something else was taken, or a person said something, the plan is out of date."""
+    made = await daemon.desk.plan(given(POOL), prune=False)
+    await daemon.commands.pause("all", who="bob", why="wait")
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.apply(made["id"], who="ada", consent="")
+    assert refused.value.code == "plan-stale"
+    await daemon.commands.resume("all", who="bob")
+    await daemon.desk.apply(made["id"], who="ada", consent="")
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.apply(made["id"], who="ada", consent="")
+    assert refused.value.code == "plan-unknown"
+
+
+async def test_a_file_owns_its_documents(daemon: Daemon) -> None:
+    """The same document is no change; a changed one can be planned, and is refused by apply."""
+    text = EXAMPLE.read_text()
+    made = await daemon.desk.plan(given(text, "region.yaml"), prune=False)
+    assert (made["text"], made["owned"]) == ([], [])
+    newer = text.replace('release: "2025.2"', 'release: "2026.1"')
+    made = await daemon.desk.plan(given(newer, "region.yaml"), prune=False)
+    assert [one["document"] for one in made["owned"]] == ["Cloud/prod"]
+    assert "cloud/prod" in {one["ref"] for one in made["change"]["changed"]}
+    with pytest.raises(Declined, match="that file is its owner") as refused:
+        await daemon.desk.apply(made["id"], who="ada", consent="")
+    assert refused.value.code == "document-owned"
+
+
+async def test_documents_with_problems_are_told_with_their_place(daemon: Daemon) -> None:
+    """Problems in one document and between documents both name the file that was sent."""
+    for text, code in (
+        (POOL.replace("region: eu-1", "region: eu-9"), "documents-bad"),
+        (POOL.replace("class", "clazz"), "documents-bad"),
+    ):
+        with pytest.raises(Declined) as refused:
+            await daemon.desk.plan(given(text), prune=False)
+        assert refused.value.code == code
+        problems: Any = refused.value.more["problems"]
+        assert {one["file"] for one in problems} == {"pool.yaml"}
+
+
+async def test_prune_makes_orphans(daemon: Daemon, tmp_path: Path) -> None:
+    """What was handed over earlier and is not given now goes from the documents, not the world."""
+    await apply(daemon, POOL)
+    other = POOL.replace("spare", "more").replace("x1", "y1").replace(".211", ".212")
+    await apply(daemon, other)
+    assert {"x1", "y1"} <= servers(daemon)
+    told = await apply(daemon, other, prune=True)
+    assert told["pruned"] == ["ServerPool/spare"]
+    assert "x1" not in servers(daemon)
+    assert [file.name for file in (tmp_path / "state" / "documents").iterdir()] == [
+        "ServerPool-more.yaml"
+    ]
+    made = await daemon.desk.plan([], prune=True)
+    await daemon.desk.apply(made["id"], who="ada", consent="")
+    assert not servers(daemon) & {"x1", "y1"}
+    assert not (tmp_path / "state" / "documents").exists()
+
+
+async def test_much_at_once_needs_consent(daemon: Daemon) -> None:
+    """Taking away a third of the servers is refused without the consent that the plan names."""
+    many = ", ".join(
+        f"{{name: x{n}, bmc: 192.0.2.{n}, zone: a, rack: r1}}" for n in range(100, 110)
+    )
+    await apply(daemon, POOL.replace("{name: x1, bmc: 192.0.2.211, zone: a, rack: r1}", many))
+    made = await daemon.desk.plan([], prune=True)
+    assert made["consent"]["id"].startswith("accept-")
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.apply(made["id"], who="ada", consent="")
+    assert refused.value.code == "consent-needed"
+    await daemon.desk.apply(made["id"], who="ada", consent=made["consent"]["id"])
+    assert "x100" not in servers(daemon)
+
+
+async def test_files_that_went_bad_in_between_change_nothing(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    """If the daemon's own files cannot be read any more, the old set stays in force."""
+    await apply(daemon, POOL)
+    other = POOL.replace("spare", "more").replace("x1", "y1").replace(".211", ".212")
+    made = await daemon.desk.plan(given(other), prune=False)
+    (tmp_path / "docs" / "bad.yaml").write_text("kind: [")
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.apply(made["id"], who="ada", consent="")
+    assert refused.value.code == "documents-bad"
+    assert [file.name for file in (tmp_path / "state" / "documents").iterdir()] == [
+        "ServerPool-spare.yaml"
+    ]
+    assert "x1" in servers(daemon)
+
+
+async def test_a_store_that_forgets_takes_no_documents(tmp_path: Path) -> None:
+    """What cannot be kept is refused, not forgotten later."""
+    daemon = await start(settings(tmp_path, StoreKind.MEMORY))
+    with pytest.raises(Declined) as refused:
+        await apply(daemon, POOL)
+    assert refused.value.code == "not-durable"
+    await daemon.store.close()
+
+
+def test_a_crash_before_the_turn_leaves_the_old_set(tmp_path: Path) -> None:
+    """A set that was written but not turned to is not read, and is tidied away."""
+    handed = Handed(tmp_path)
+    handed.write({("Cluster", "a"): {"kind": "Cluster"}})
+    (tmp_path / ".documents-half").mkdir()
+    (tmp_path / ".documents-half" / "Cluster-b.yaml").write_text("x")
+    (tmp_path / ".documents.next").symlink_to(".documents-half")
+    assert [file.name for file in handed.folder.iterdir()] == ["Cluster-a.yaml"]
+    handed.write({("Cluster", "c"): {"kind": "Cluster"}})
+    handed.tidy()
+    assert [file.name for file in handed.folder.iterdir()] == ["Cluster-c.yaml"]
+    assert not (tmp_path / ".documents-half").exists()
