@@ -4,7 +4,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
-SEEDS   ?= 2000
+SEEDS   ?= 200
 WORKFLOW ?= bring-up
 
 .PHONY: help demo test parts test-real check sweep bench generate lock clean
@@ -14,7 +14,7 @@ help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: $(STAMP)  ## a simulated region comes up before your eyes; ONCE=1 ends when it is Ready
-	@$(BIN)/python -m tests.toy.demo $(if $(ONCE),--once)
+	@$(BIN)/python -m fleetd.sim.demo $(if $(ONCE),--once)
 
 test: $(STAMP)  ## all tests that need nothing but Python
 	$(BIN)/pytest -q -n $(WORKERS) -m "not real"
@@ -34,8 +34,8 @@ check: $(STAMP)  ## format, lint, types, layers, tidy rules, generated files, do
 	$(BIN)/python -m fleetd.surface.metrics --check
 	$(BIN)/pytest -q tests/tidy
 
-sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=2000 WORKFLOW=bring-up
-	$(BIN)/python -m tests.crash.big --seeds $(SEEDS) --workflow $(WORKFLOW)
+sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 WORKFLOW=bring-up
+	$(BIN)/python -m tests.twin.big --seeds $(SEEDS) --workflow $(WORKFLOW)
 
 bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.json
 	$(BIN)/python -m bench
