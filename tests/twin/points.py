@@ -40,11 +40,14 @@ class Ended(BaseException):
 class Run:
     """What a workflow is given: a region, and a way to have daemons live on it."""
 
-    def __init__(self, region: Region, folder: Path, *, every: bool, at_once: int) -> None:
+    def __init__(
+        self, region: Region, folder: Path, *, every: bool, at_once: int, nth: int
+    ) -> None:
         self.region = region
         self._folder = folder
         self._every = every
         self._at_once = at_once
+        self._nth = nth
         self._seen: set[tuple[str, str]] = set()
         self._children: list[int] = []
         self.point = ""
@@ -82,6 +85,8 @@ class Run:
         if not self._every and key in self._seen:
             return False
         self._seen.add(key)
+        if not self._every and len(self._seen) % self._nth:
+            return False
         self.points += 1
         self._wait(self._at_once - 1)
         running = asyncio.get_running_loop()
@@ -116,17 +121,26 @@ def _group(what: str) -> str:
 
 
 def sweep(
-    workflow: Workflow, make: Callable[[], Region], *, every: bool = False, at_once: int = 2
+    workflow: Workflow,
+    make: Callable[[], Region],
+    *,
+    every: bool = False,
+    at_once: int = 2,
+    nth: int = 1,
 ) -> tuple[int, list[str]]:
-    """How many points were tried, and what is broken."""
+    """How many points were tried, and what is broken. `nth`: only each n-th class of points."""
     with tempfile.TemporaryDirectory(prefix="fleetd-points-") as folder:
-        return loop.run(_sweep(workflow, make, Path(folder), every=every, at_once=at_once))
+
+        def run() -> Run:
+            return Run(make(), Path(folder), every=every, at_once=at_once, nth=nth)
+
+        return loop.run(_sweep(workflow, run, Path(folder)))
 
 
 async def _sweep(
-    workflow: Workflow, make: Callable[[], Region], folder: Path, *, every: bool, at_once: int
+    workflow: Workflow, begin: Callable[[], Run], folder: Path
 ) -> tuple[int, list[str]]:
-    run = Run(make(), folder, every=every, at_once=at_once)
+    run = begin()
     try:
         await workflow(run)
         mine = await run.finish()

@@ -241,7 +241,11 @@ class Region:
         return found
 
 
-_MOVING = {("", "Event"), ("coordination.k8s.io", "Lease"), ("", "Secret"), ("", "Pod")}
+_MOVING = {
+    *(("", "Event"), ("", "Secret"), ("", "Pod"), ("coordination.k8s.io", "Lease")),
+    # Labels of a BMC are copied to its Server and on to the Node: marked, and not made by fleetd.
+    *(("", "Node"), ("metal.ironcore.dev", "Server"), ("kvm.cloud.sap", "Hypervisor")),
+}
 
 
 def deeds(ledger: Ledger) -> Counter[tuple[str, str, str]]:
