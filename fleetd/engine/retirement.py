@@ -8,7 +8,7 @@ names would be made again, so the document is to be changed first.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -91,8 +91,3 @@ def together(declared: Topology, tombs: Mapping[Ref, Resource]) -> Topology:
         resources={**declared.resources, **{tomb.ref: tomb for tomb in order}},
         edges=(*declared.edges, *edges),
     )
-
-
-def gone(refs: Iterable[Ref]) -> dict[str, None]:
-    """The records of what was buried, to be deleted."""
-    return {str(ref): None for ref in refs}

@@ -35,7 +35,6 @@ PACE = 240.0
 BAR = 16
 LIMIT = 300.0
 """Seconds until the demo gives up."""
-PORT_OF_BMC = 8000
 
 _time = clock.SystemClock()
 
@@ -74,7 +73,7 @@ class Demo:
             f"fleetd serves [bold]{url}[/], on a world simulated with seed {self._seed}"
         )
         started = _time.monotonic()
-        nodes = self._watch(url, daemon, started)
+        nodes = self._watch(url, started)
         if nodes is None:
             return 1
         took = _time.monotonic() - started
@@ -159,9 +158,7 @@ class Demo:
     def _said(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text("utf-8")[-2000:]
 
-    def _watch(
-        self, url: str, daemon: "subprocess.Popen[str]", started: float
-    ) -> list[dict[str, Any]] | None:
+    def _watch(self, url: str, started: float) -> list[dict[str, Any]] | None:
         """Until all is Ready; None if that does not happen."""
         nodes: list[dict[str, Any]] = []
         with _screen(self._console) as draw:
@@ -181,7 +178,6 @@ class Demo:
                         self._console.print(f"the {name} ended:\n{self._said(name)}")
                         return None
                 clock.block(clock.seconds(0.5))
-        del daemon
         self._console.print(f"not Ready after {LIMIT:.0f} s:")
         for node in nodes:
             if node["ready"]["status"] != "True":

@@ -7,7 +7,6 @@ Ready, nothing left to do, nothing written for three more rounds of looks, nobod
 documents, seed and faults give the same result to the byte.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -303,7 +302,3 @@ async def _timeline(store: MemoryStore, world: World, began: float, after: int) 
                 Moment(at=at, about=happening.where, what=happening.what, detail=happening.detail)
             )
     return sorted(found, key=lambda moment: moment.at)
-
-
-def count_by_reason(moments: Sequence[Moment]) -> Counter[str]:
-    return Counter(moment.what for moment in moments)

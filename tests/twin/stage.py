@@ -8,7 +8,6 @@ at once, as `kill -9` does: from then on nothing that it still does reaches the 
 import asyncio
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -246,7 +245,3 @@ _MOVING = {
     # Labels of a BMC are copied to its Server and on to the Node: marked, and not made by fleetd.
     *(("", "Node"), ("metal.ironcore.dev", "Server"), ("kvm.cloud.sap", "Hypervisor")),
 }
-
-
-def deeds(ledger: Ledger) -> Counter[tuple[str, str, str]]:
-    return ledger.summary()

@@ -5,7 +5,6 @@ from dataclasses import replace
 from tests.twin.points import Run
 from tests.twin.stage import Region, reading
 from topology import read
-from topology.resource import Ref
 
 
 async def bring_up(run: Run) -> None:
@@ -60,8 +59,3 @@ def change(region: Region, words: dict[str, str], *, without: str = "") -> None:
     region.topology = found.topology
     consent = f"mass-eu-1-{found.topology.digest[:12]}"
     region.policy = replace(region.policy, consents=region.policy.consents | {consent})
-
-
-def ready(region: Region, ref: Ref) -> bool:
-    condition = region.twin.ready(ref) if region.twin is not None else None
-    return condition is not None and condition.truth.value == "True"
