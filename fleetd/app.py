@@ -27,7 +27,7 @@ from fleetd.engine import loading, queue, recovery
 from fleetd.engine.commands import Commands
 from fleetd.engine.core import Core, Tuning
 from fleetd.engine.gate import GateLimits
-from fleetd.engine.observer import Pace
+from fleetd.engine.observer import Pace, calm_pace
 from fleetd.engine.supervisor import Upkeep
 from fleetd.handed import Handed
 from fleetd.keeper import Keeper
@@ -283,6 +283,7 @@ def _tuning(settings: Settings) -> Tuning:
     return Tuning(
         pace=Pace(
             steady=observe.interval,
+            calm=calm_pace(observe.interval, observe.stale_after),
             moving=min(observe.moving, observe.interval),
             deadline=observe.deadline,
             grace=settings.grace,

@@ -36,6 +36,9 @@ class Observation:
     nothing about the far side, so it does not count against it."""
     digest: int = 0
     """Fingerprint of `facts`; equal facts, equal digest."""
+    calm: bool = False
+    """True: asking again soon would tell nothing new. It was read from caches, and whatever changes
+    in them wakes who read them; or nobody but us changes it."""
 
 
 class Truth(enum.StrEnum):

@@ -19,6 +19,10 @@ class AdoptedDriver(ObjectDriver):
     def check(self, want: Resource) -> Sequence[str]:
         return () if want.spec.get("adopted", {}).get("access") else ("it has no access",)
 
+    def polls(self, want: Resource) -> bool:
+        del want
+        return True
+
     async def _look(self, want: Resource) -> dict[str, Any]:
         access = want.spec["adopted"]["access"]
         self.tools.clusters.put(want.backend, await self.tools.secrets.read(access, want))

@@ -54,6 +54,9 @@ class GardenerDriver(ObjectDriver):
 
     # Looking
 
+    def polls(self, want: Resource) -> bool:
+        return want.ref.kind == "credentials-binding"
+
     async def observe(self, want: Resource) -> Observation:
         seen = await super().observe(want)
         if seen.facts is None:

@@ -58,6 +58,9 @@ class IroncoreDriver(ObjectDriver):
 
     # Looking
 
+    def polls(self, want: Resource) -> bool:
+        return want.ref.kind == "server"
+
     async def observe(self, want: Resource) -> Observation:
         seen = await super().observe(want)
         if seen.facts is None and want.ref.kind == "metal-operator":

@@ -26,12 +26,24 @@ from topology.resource import Ref, Resource
 _log = structlog.stdlib.get_logger("fleetd.observer")
 
 
+CALM = 4
+"""So many times as rarely is looked at what is calm; see `calm_pace`."""
+
+
+def calm_pace(steady: timedelta, stale_after: timedelta) -> timedelta:
+    """With its jitter of a tenth it comes before an observation grows stale."""
+    return max(min(steady * CALM, stale_after * 4 / 5), steady)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How often things are looked at."""
 
     steady: timedelta = timedelta(seconds=30)
     """A Ready thing. 2,000 of them are 67 looks a second, most of them answered from a cache."""
+    calm: timedelta = timedelta(seconds=120)
+    """A Ready thing whose changes wake us, or that nobody but us changes. A look now and then finds
+    what no watch tells."""
     moving: timedelta = timedelta(seconds=5)
     """A thing on its way to Ready: people wait for it. What is not there yet is looked at as
     rarely as what is Ready: it changes only by our own doing, and that is looked at at once."""
@@ -152,7 +164,9 @@ class Observer:
             if seen.facts is not None:
                 gate.answered()
                 self._heard(want.ref)
-                return Observation(ref=want.ref, at=began, facts=seen.facts, digest=digest)
+                return Observation(
+                    ref=want.ref, at=began, facts=seen.facts, digest=digest, calm=seen.calm
+                )
             if not seen.asked:
                 self._missed(want.ref, error)
                 return _nothing(want.ref, began, error)
@@ -205,6 +219,8 @@ class Observer:
             return
         self._looks.succeeded(ref)
         pace = self._pace.steady
+        if seen.calm and ready.truth is Truth.TRUE:
+            pace = self._pace.calm
         if ready.truth is not Truth.TRUE and ready.reason != ABSENT:
             # The longer a state lasts, the less a second matters: a tenth of its age.
             age = (seen.at - ready.reason_since) / 10

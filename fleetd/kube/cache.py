@@ -316,6 +316,7 @@ class Cache:
         if self.lost_since is None:
             _log.info("does not follow", cache=str(self), error=str(cause))
         self._lost(cause)
+        self._tell_of_loss()
         self._failures += 1
         if isinstance(cause, errors.Gone) and self._failures == 1:
             return 0
@@ -407,6 +408,17 @@ class Cache:
             self._buried[uid] = None
             if len(self._buried) > BURIED:
                 self._buried.popitem(last=False)
+
+    def _tell_of_loss(self) -> None:
+        """Nobody looks often at what a watch tells of: who read here learns at once that nothing
+        is told any more. Whoever looks then reads no more, so each is told once."""
+        if self.lost_since is None or self._clock.now() - self.lost_since <= LAG:
+            return
+        readers = {ref: None for read in self._readers.values() for ref in read}
+        readers.update(self._readers_of_all)
+        self._readers, self._readers_of_all = {}, {}
+        for ref in readers:
+            self._wake(ref)
 
     def _changed(self, key: Key) -> None:
         self._sorted = None

@@ -30,8 +30,8 @@ _log = structlog.stdlib.get_logger("fleetd.kube.clusters")
 SYNC_LIMIT = 10.0
 """Seconds for the first list of a cache. A look has 20, and wants some for the rest."""
 UNUSED = timedelta(minutes=30)
-"""A cache that nobody has read for so long is given up. What is Ready is looked at twice a minute,
-so all its readers are gone."""
+"""A cache that nobody has read for so long is given up. What is Ready is looked at every few
+minutes, so all its readers are gone."""
 UNSERVED = timedelta(minutes=5)
 """So long may a server not know a kind that it knew: it forgets some for a while when it starts."""
 LINGER = timedelta(seconds=60)

@@ -137,6 +137,12 @@ class ObjectDriver:
         """Carry out a step that is not `apply` or `delete`."""
         return Failed("BadStep", f"{step.verb} is not known to the {self.kind} driver", retry=False)
 
+    def polls(self, want: Resource) -> bool:
+        """Whether a look asks somebody of whom no watch tells: a BMC, Nova, a seal. It is then
+        looked at as often as everything else."""
+        del want
+        return False
+
     def wanted(self, want: Resource) -> int:
         """How many objects there should be, where all of a kind are judged."""
         del want
@@ -147,7 +153,8 @@ class ObjectDriver:
     async def observe(self, want: Resource) -> Observation:
         at = self.tools.clock.now()
         try:
-            return Observation(ref=want.ref, at=at, facts=await self._look(want))
+            found, calm = await self._look(want), not self.polls(want)
+            return Observation(ref=want.ref, at=at, facts=found, calm=calm)
         except (errors.KubeError, secrets.SecretError) as cause:
             asked = not isinstance(cause, NoAccess | secrets.SecretError)
             return Observation(ref=want.ref, at=at, facts=None, error=str(cause), asked=asked)

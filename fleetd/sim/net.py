@@ -30,6 +30,9 @@ SUFFIX = ".sim"
 BMC = "bmc"
 
 
+_REAL = requests.adapters.HTTPAdapter()
+
+
 class SimNetwork:
     """Implements `fleetd.net.Network`."""
 
@@ -116,4 +119,4 @@ class WorldAdapter(requests.adapters.BaseAdapter):
             preload_content=False,
         )
         # The real adapter builds the Response, so that encodings and headers are as ever.
-        return requests.adapters.HTTPAdapter().build_response(request, raw)
+        return _REAL.build_response(request, raw)

@@ -185,7 +185,7 @@ class _Rehearsal:
         ).total_seconds()
         calm_from = over + (3600.0 if self._script.chaos else 0.0)
         quiet_since: list[tuple[float, int]] = []
-        rest = ROUNDS * daemon.core.tuning.pace.steady.total_seconds()
+        rest = ROUNDS * daemon.core.tuning.pace.calm.total_seconds()
 
         def done() -> bool:
             self._note_holds(daemon)

@@ -16,7 +16,7 @@ from fleetd.clock import LoopClock
 from fleetd.engine import loading, queue, recovery
 from fleetd.engine.core import Core, Tuning
 from fleetd.engine.gate import GateLimits
-from fleetd.engine.observer import Pace
+from fleetd.engine.observer import Pace, calm_pace
 from fleetd.engine.supervisor import Upkeep
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Network
@@ -48,6 +48,7 @@ def tuning(policy: Policy) -> Tuning:
     return Tuning(
         pace=Pace(
             steady=timedelta(seconds=60),
+            calm=calm_pace(timedelta(seconds=60), policy.stale_after),
             moving=timedelta(seconds=5),
             deadline=timedelta(seconds=20),
             grace=timedelta(seconds=90),

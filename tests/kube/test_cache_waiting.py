@@ -8,6 +8,7 @@ from fleetd.kube import cache, errors
 from fleetd.sim import loop
 from tests.kube.shelf import Shelf
 from tests.kube.stage import START, following
+from topology.resource import Ref
 
 
 def test_it_says_that_it_cannot_look_only_after_a_while() -> None:
@@ -135,3 +136,27 @@ def test_a_watch_that_always_ends_at_once_is_no_busy_loop() -> None:
             return shelf.served["watch"]
 
     assert loop.run(main()) < 40
+
+
+def test_who_read_learns_once_that_nothing_is_told_any_more() -> None:
+    """Not at a short break, and then at once: nobody looks often at what a watch tells of."""
+
+    async def main() -> tuple[list[Ref], list[Ref], list[Ref]]:
+        shelf = Shelf()
+        shelf.put("a")
+        async with following(shelf) as on:
+            on.cache.get("a", by=Ref("thing", "one"))
+            on.cache.items(by=Ref("thing", "all"))
+            shelf.trouble = [errors.Unreachable("no route")] * 40
+            shelf.end_watches()
+            await asyncio.sleep(10)
+            short = list(on.woken)
+            await asyncio.sleep(60)
+            long = list(on.woken)
+            await asyncio.sleep(600)
+            return short, long, list(on.woken)
+
+    short, long, later = loop.run(main())
+    assert short == []
+    assert sorted(long) == [Ref("thing", "all"), Ref("thing", "one")]
+    assert later == long

@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "topology" / "examples"
 WITHIN = timedelta(hours=12)
 """I6. A bring-up of the minimal region takes about two simulated hours."""
-ROUNDS = timedelta(seconds=3 * 66)
-"""I7: three rounds of looks, with their jitter of a tenth."""
+ROUNDS = timedelta(seconds=3 * 264)
+"""I7: three rounds of looks at what is looked at most rarely, with their jitter of a tenth."""
 
 
 @lru_cache
