@@ -13,7 +13,7 @@ answer rests on a connection that was made before a certificate changed. A messa
 own words, scrubbed and cut short; it never holds a request's body.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, cast
 
 import hvac
@@ -162,9 +162,9 @@ class Bao:
     def metadata(self, mount: str, path: str) -> dict[str, Any] | None:
         return self.read(f"{mount}/metadata/{path}")
 
-    def secret(self, mount: str, path: str) -> dict[str, Any] | None:
-        """The newest version: `data` and `metadata`. Whoever asks holds what is secret."""
-        return self.read(f"{mount}/data/{path}")
+    def secret(self, mount: str, path: str, version: int = 0) -> dict[str, Any] | None:
+        """A version, or the newest: `data` and `metadata`. Whoever asks holds what is secret."""
+        return self.read(f"{mount}/data/{path}", version=str(version))
 
     def put(self, mount: str, path: str, data: Mapping[str, str], cas: int) -> bool:
         """A new version, if `cas` is the newest now. False: it is not."""
@@ -175,6 +175,10 @@ class Bao:
                 return False
             raise
         return True
+
+    def destroy(self, mount: str, path: str, versions: Sequence[int]) -> None:
+        """For good: the data of these versions is gone; that they were stays known."""
+        self.write(f"{mount}/destroy/{path}", {"versions": list(versions)})
 
     def stamp(self, mount: str, path: str, custom: Mapping[str, str]) -> None:
         """Adds to the custom metadata; what others keep there stays."""

@@ -3,34 +3,33 @@ A credential on its way: made or found at its source, laid down at a path, broug
 
 First version. What fleetd makes (random values, kubeconfigs) it writes itself; what lies in a
 Secret of a cluster is pushed by External Secrets there; what somebody writes into OpenBao is
-copied if it lies elsewhere. Targets read it with an ExternalSecret. A target has the newest
-version when the data hash that External Secrets left on its Secret is that of the newest value:
-Ready and a moved version of the object prove less. Who made which version stands in the path's
-custom metadata, under names that begin with `fleetd-`.
+copied if it lies elsewhere. Targets read it with an ExternalSecret. Who made which version stands
+in the path's custom metadata, under names that begin with `fleetd-`.
+
+A rotation is three things that follow from what is seen: a new version when it is due, targets
+that fetch it, and the end of the old version when every target was seen with the new one. While
+one was not, neither is the old one destroyed nor a third one made.
 """
 
 import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
-from drivers.openbao import client, fleet, manifests, values
+from drivers.openbao import client, consumers, fleet, manifests, rotation, values
 from drivers.openbao.client import Bao
+from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
 from drivers.openbao.shape import inside
 from fleetd.kube import facts
 from fleetd.kube.objects import Manifest
 from fleetd.secrets import Secret, SecretError
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
-from topology.documents.base import parse_duration
 from topology.resource import Facts, Resource
 
 MAKE = "make-version"
 COPY = "copy-version"
 POKE = "poke"
-VALUE = "value"
-DATA_HASH = "reconcile.external-secrets.io/data-hash"
+RETIRE = "retire-versions"
 FORCE = "external-secrets.io/force-sync"
 ROOK = "rook-ceph"
 SOURCES = ("generate", "kubeconfig", "cephClient", "secret", "openbao")
@@ -68,28 +67,40 @@ class Flows(Part):
         mount, path = self.mount(want), str(want.spec["path"])
         copied = _copied_from(want)
 
-        def read(bao: Bao) -> tuple[Facts | None, Facts | None, int]:
+        def read(bao: Bao) -> tuple[Facts | None, dict[int, Facts], int]:
             known = bao.metadata(mount, path)
-            newest = bao.secret(mount, path) if known is not None else None
+            values = {
+                number: inside(bao.secret(mount, path, number), "data")
+                for number in rotation.lying(known)
+            }
             origin = bao.metadata(mount, copied) if copied else None
-            return known, newest, int((origin or {}).get("current_version") or 0)
+            return known, values, rotation.newest(origin)
 
         try:
-            known, newest, origin = await self.ask(want, read)
+            known, values, origin = await self.ask(want, read)
         except client.Denied:
             return {"parts": seen.get("parts", {}), "source": "denied"}
-        version = int((known or {}).get("current_version") or 0)
+        version = rotation.newest(known)
         if not seen and not version:
             return {}
-        custom: Mapping[str, str] = (known or {}).get("custom_metadata") or {}
-        old = await self._targets(want, newest)
+        custom = inside(known, "custom_metadata")
+        uses = await consumers.seen(self.tools, want, values)
+        late = {use.who: words for use in uses if (words := _late(use, version))}
+        now, rule = self.tools.clock.now(), want.spec.get("rotation")
+        ours = bool(want.spec["source"].get("generate")) and not late
         return {
             "parts": seen.get("parts", {}),
             "version": version,
             "source": self._source(want, version, origin),
             "copied": custom.get("fleetd-copied") == str(origin) if copied else True,
-            "targets": {"old": len(old), "names": old},
-            "rotation": self._rotation(want, known),
+            "targets": {
+                "old": len(late),
+                "names": [use.who for use in uses if use.held != version],
+                "said": "; ".join(late.values()),
+            },
+            "rotation": rotation.state(rule, known, now),
+            "retire": list(rotation.retirable(rule, known, now)) if ours else [],
+            "observed": {"credentials": {want.ref.name: self._told(want, known, uses, list(late))}},
         }
 
     def _source(self, want: Resource, version: int, origin: int) -> str:
@@ -98,34 +109,27 @@ class Flows(Part):
             return "present" if origin else "missing"
         return "present" if version else "missing"
 
-    async def _targets(self, want: Resource, newest: Facts | None) -> list[str]:
-        """Those without the newest value."""
-        old: list[str] = []
-        value: Mapping[str, Any] = (newest or {}).get("data") or {}
-        for target in want.spec["targets"]:
-            space, name = str(target["namespace"]), str(target["secret"])
-            noted = await self._noted_hash(f"cluster:{target['cluster']}", space, name)
-            wanted = _hash(str(target["key"]), str(value[VALUE])) if VALUE in value else ""
-            if not wanted or noted != wanted:
-                old.append(f"{target['cluster']}/{space}/{name}")
-        return old
-
-    async def _noted_hash(self, backend: str, namespace: str, name: str) -> str:
-        """What External Secrets says the Secret holds; its data is not looked at."""
-        kube = self.tools.clusters.client(backend)
-        found = await kube.get(await kube.find("", "Secret"), name, namespace)
-        return str(inside(found, "metadata", "annotations").get(DATA_HASH) or "")
-
-    def _rotation(self, want: Resource, known: Facts | None) -> str:
-        rule: Facts | None = want.spec.get("rotation")
-        if not rule or known is None or not known.get("current_version"):
-            return "none"
-        newest: Facts = known["versions"][str(known["current_version"])]
-        age = self.tools.clock.now() - datetime.fromisoformat(str(newest["created_time"]))
-        every, overlap = _duration(rule["every"]), _duration(rule["overlap"])
-        if age < every:
-            return "fresh"
-        return "due" if age < every + overlap else "overdue"
+    def _told(
+        self, want: Resource, known: Facts | None, uses: Sequence[Use], late: list[str]
+    ) -> dict[str, Any]:
+        """For the ledger: what anybody may know of it."""
+        version = rotation.newest(known)
+        if known is None or not version:
+            return {}
+        born, rule = rotation.made(known, version), want.spec.get("rotation")
+        due = rotation.due_at(rule, known)
+        minted: Facts | None = want.spec["source"].get("kubeconfig")
+        ends = born + rotation.duration(minted["validity"]) if minted else None
+        told = {
+            "version": version,
+            "madeAt": born.isoformat(),
+            "next": due.isoformat() if due else None,
+            "expires": ends.isoformat() if ends else None,
+            "seen": {use.who: use.held for use in uses if use.held and not use.waits},
+            "stillOld": late,
+            "older": [number for number in rotation.lying(known) if number < version],
+        }
+        return {key: value for key, value in told.items() if value is not None}
 
     # Doing.
 
@@ -138,6 +142,7 @@ class Flows(Part):
             steps.append(first)
         elif seen:
             steps += self._pokes(want, seen)
+            steps += self._retirement(want, seen)
         return steps
 
     def _first(self, want: Resource, seen: Facts) -> Step | None:
@@ -149,10 +154,11 @@ class Flows(Part):
             why = "carry the newest value on from where it is written"
             return make_step(want, COPY, {"cas": version}, why=why, deadline=DEADLINE)
         made = source.get("generate") or source.get("kubeconfig")
-        due = seen.get("rotation") in ("due", "overdue") if seen else False
-        if not made or (version and not due):
+        due = seen.get("rotation") in (rotation.DUE, rotation.OVERDUE) if seen else False
+        # With somebody still on the one before, a third would be good at the same time.
+        if not made or (version and (not due or seen["targets"]["old"])):
             return None
-        why = "make the next version: the present one is old" if version else "make the value"
+        why = f"make version {version + 1}: its rotation is due" if version else "make the value"
         return make_step(want, MAKE, {"cas": version}, why=why, deadline=DEADLINE)
 
     def _pokes(self, want: Resource, seen: Facts) -> list[Step]:
@@ -175,8 +181,25 @@ class Flows(Part):
             steps.append(make_step(want, POKE, args, why=why, deadline=DEADLINE))
         return steps
 
+    def _retirement(self, want: Resource, seen: Facts) -> list[Step]:
+        """Cannot be had back, so it needs approval."""
+        old: Sequence[int] = seen["retire"]
+        if not old:
+            return []
+        numbers = ", ".join(map(str, old))
+        count, newest = len(want.spec["targets"]), seen["version"]
+        everybody = "all its targets were" if count > 1 else "its target was"
+        why = (
+            f"destroy version {numbers} at {want.spec['path']} in OpenBao: {everybody} seen "
+            f"with version {newest}"
+        )
+        args = {"versions": list(old), "newest": newest}
+        return [make_step(want, RETIRE, args, why=why, deadline=DEADLINE, destroys=[want.ref])]
+
     async def act(self, want: Resource, step: Step) -> Outcome:
         match step.verb:
+            case "retire-versions":
+                return await self._retire(want, step.args)
             case "make-version":
                 return await self._make(want, int(step.args["cas"]))
             case "copy-version":
@@ -202,6 +225,17 @@ class Flows(Part):
         await self.ask(want, write)
         return Done()
 
+    async def _retire(self, want: Resource, args: Facts) -> Outcome:
+        """Between the look and the approval days may have passed, so it is looked once more."""
+        mount, path, kept = self.mount(want), str(want.spec["path"]), int(args["newest"])
+        newest = await self.ask(want, lambda bao: bao.secret(mount, path, kept))
+        uses = await consumers.seen(self.tools, want, {kept: inside(newest, "data")})
+        late = [words for use in uses if (words := _late(use, kept))]
+        if late:
+            return Failed("StillInUse", "; ".join(late), retry=True)
+        await self.ask(want, lambda bao: bao.destroy(mount, path, args["versions"]))
+        return Done()
+
     async def _copy(self, want: Resource, cas: int) -> Outcome:
         mount, path, origin = self.mount(want), str(want.spec["path"]), _copied_from(want)
 
@@ -225,7 +259,7 @@ class Flows(Part):
         shoots = await kube.find("core.gardener.cloud", "Shoot")
         region = fleet.region(self.topology(), want.region)
         project = region.spec["garden"]["project"] if region is not None else ""
-        seconds = int(_duration(asked["validity"]).total_seconds())
+        seconds = int(rotation.duration(asked["validity"]).total_seconds())
         answer = await kube.post(
             shoots.path(str(asked["cluster"]), f"garden-{project}", "adminkubeconfig"),
             {
@@ -277,13 +311,8 @@ def _copied_from(want: Resource) -> str:
     return origin if origin != want.spec["path"] else ""
 
 
-def _hash(key: str, value: str) -> str:
-    """As External Secrets notes it: the digest of how Go prints a map of bytes."""
-    printed = f"map[{key}:[{' '.join(str(byte) for byte in value.encode())}]]"
-    return hashlib.sha3_224(printed.encode()).hexdigest()
-
-
-def _duration(given: Any) -> timedelta:  # noqa: ANN401 - text in a spec
-    if isinstance(given, timedelta):
-        return given
-    return parse_duration(str(given)) or timedelta(0)
+def _late(use: Use, newest: int) -> str:
+    """Why it does not count as a user of the newest version; empty if it does."""
+    if not newest or use.held != newest:
+        return f"{use.who} holds {f'version {use.held}' if use.held else 'no known version'}"
+    return f"{use.who}: {use.waits}" if use.waits else ""

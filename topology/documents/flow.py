@@ -17,6 +17,7 @@ from topology.documents.base import (
     complain,
     not_one,
 )
+from topology.documents.maintenance import Moment
 
 KUBECONFIG_VALIDITY_MIN = timedelta(minutes=10)
 KUBECONFIG_VALIDITY_MAX = timedelta(hours=24)
@@ -151,6 +152,9 @@ class Rotation(Model):
     overlap: Duration
     """Shortest time both are good, e.g. 7d; less than `every`. The old one goes later if somebody
     still uses it."""
+    since: Moment | None = None
+    """A value made before this moment is replaced once the moment has come, whatever its age: how
+    a rotation is asked for, e.g. 2026-03-01T21:00Z after a leak."""
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> "Rotation":

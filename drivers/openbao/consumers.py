@@ -1,0 +1,93 @@
+"""
+Which version of a flow's value each of its targets was seen with.
+
+A Secret holds the version whose data hash External Secrets left on it: Ready and a moved version
+of the object prove less. Where the document names what uses the Secret, its pods must all have
+started after the Secret got that value; a pod that is on its way out still counts. No value leaves
+this module, and neither does a hash of one.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from drivers.openbao.shape import inside
+from fleetd.tools import Tools
+from topology.resource import Facts, Resource
+
+DATA_HASH = "reconcile.external-secrets.io/data-hash"
+VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One target, as it was seen."""
+
+    who: str
+    held: int
+    """Version that its Secret holds; 0: none that is known."""
+    waits: str = ""
+    """What still runs with an older one, though the Secret has the newest; in words."""
+
+
+def name_of(target: Facts) -> str:
+    return f"{target['cluster']}/{target['namespace']}/{target['secret']}"
+
+
+async def seen(tools: Tools, want: Resource, values: Mapping[int, Facts]) -> list[Use]:
+    """`values` is what OpenBao holds, by version, newest first."""
+    found: list[Use] = []
+    newest = next(iter(values), 0)
+    for target in want.spec["targets"]:
+        kube = tools.clusters.client(f"cluster:{target['cluster']}")
+        space = str(target["namespace"])
+        kind = await kube.find("", "Secret")
+        secret = await kube.get(kind, str(target["secret"]), space)
+        held = _version(secret, str(target["key"]), values)
+        waits = ""
+        if secret is not None and held == newest and newest and target.get("reload"):
+            waits = await _older_pods(tools, target, _changed(secret))
+        found.append(Use(who=name_of(target), held=held, waits=waits))
+    return found
+
+
+def _version(secret: Facts | None, key: str, values: Mapping[int, Facts]) -> int:
+    noted = str(inside(secret, "metadata", "annotations").get(DATA_HASH) or "")
+    for version, data in values.items():
+        if noted and VALUE in data and noted == data_hash(key, str(data[VALUE])):
+            return version
+    return 0
+
+
+def _changed(secret: Facts) -> datetime | None:
+    """When its data last changed; None: nobody noted that."""
+    entries: list[Facts] = inside(secret, "metadata").get("managedFields") or []
+    times = [str(one["time"]) for one in entries if "f:data" in inside(one, "fieldsV1")]
+    return max(datetime.fromisoformat(time) for time in times) if times else None
+
+
+async def _older_pods(tools: Tools, target: Facts, since: datetime | None) -> str:
+    kube = tools.clusters.client(f"cluster:{target['cluster']}")
+    asked, space = target["reload"], str(target["namespace"])
+    workload = await kube.get(await kube.find("apps", asked["kind"]), asked["name"], space)
+    if workload is None:
+        return ""  # nobody is there to use it
+    labels = inside(workload, "spec", "selector", "matchLabels")
+    chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    pods = await kube.list(await kube.find("", "Pod"), space, labels=chosen)
+    older = [pod for pod in pods.items if since is None or _born(pod) <= since]
+    if not older:
+        return ""
+    return f"{len(older)} of {len(pods.items)} pods of {asked['kind']} {asked['name']} are older"
+
+
+def _born(pod: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(str(pod["metadata"]["creationTimestamp"]))
+
+
+def data_hash(key: str, value: str) -> str:
+    """As External Secrets notes it: the digest of how Go prints a map of bytes."""
+    printed = f"map[{key}:[{' '.join(str(byte) for byte in value.encode())}]]"
+    return hashlib.sha3_224(printed.encode()).hexdigest()
