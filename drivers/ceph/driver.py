@@ -95,6 +95,8 @@ class CephDriver(ObjectDriver):
         match want.ref.kind:
             case "cephcluster":
                 return {"monsDown": await self._mons_down(want)}
+            case "cephclient":
+                return {"credentials": reading.generations(seen.get("objects") or ())}
             case "arbiter":
                 return {"rightsMissing": await self._rights_missing(want)}
             case "remote-cluster":

@@ -46,3 +46,14 @@ def granted(role: Facts, group: str, resource: str, verb: str) -> bool:
         and verb in one.get("verbs", ())
         for one in members(role, "rules")
     )
+
+
+def generations(clients: Sequence[Facts]) -> dict[str, Facts]:
+    """For the ledger: which key each Ceph user has; it counts up when Rook makes a new one."""
+    found: dict[str, Facts] = {}
+    for client in clients:
+        user = str(client["metadata"]["name"]).rpartition("-")[2]
+        have = inside(client, "status", "cephx").get("keyGeneration")
+        if have:
+            found[f"ceph-key-{user}"] = {"version": int(have)}
+    return found

@@ -100,7 +100,7 @@ class FluxDriver(ObjectDriver):
             case "flux-target":
                 return await self._target(want)
             case "flux-source":
-                return {"credentials": await credentials.state(self, want)}
+                return {"password": await credentials.state(self, want)}
             case _ if want.spec["install"]["by"] == "flux-kustomization":
                 found = {**await self._revision(want), "shrunk": guards.shrunk(seen)}
                 return {**found, **await self._silence(want, seen)}
@@ -113,7 +113,7 @@ class FluxDriver(ObjectDriver):
         if want.ref.kind != "flux-source":
             return {}
         state = await credentials.state(self, want)
-        return {"credentials": state} if state != "missing" else {}
+        return {"password": state} if state != "missing" else {}
 
     async def _silence(self, want: Resource, seen: Facts) -> dict[str, Any]:
         """Whether fleetd itself gets an answer of a cluster that hangs for Flux, or did."""
@@ -141,6 +141,9 @@ class FluxDriver(ObjectDriver):
         found: dict[str, Any] = {"users": await self._users(want, name)}
         held = kubeconfig.read(kubeconfig.decoded(secret, "value"))
         found["inline"] = held.inline
+        notes: Facts = secret["metadata"].get("annotations") or {}
+        if notes.get(kubeconfig.EXPIRES):
+            found["uses"] = {"kubeconfig": notes[kubeconfig.EXPIRES]}
         if want.absent and not self.tools.clusters.has(backend):
             return found
         ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend).reveal())
@@ -253,7 +256,7 @@ class FluxDriver(ObjectDriver):
         """The password before the source: one that fails waits up to 15 minutes to try again."""
         found: Facts = seen.facts or {}
         steps: list[Step] = []
-        state = found.get("observed", {}).get("credentials", "missing")
+        state = found.get("observed", {}).get("password", "missing")
         if want.spec["git"].get("access") and state in ("missing", "other"):
             name = manifests.credentials_name(want.region)
             args = {

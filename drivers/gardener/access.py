@@ -99,7 +99,7 @@ class AccessDriver(ObjectDriver):
 
     async def _prove(self, want: Resource) -> dict[str, Any]:
         there = self.tools.clusters.client(want.backend)
-        observed: dict[str, Any] = {"minted": True, "expired": False}
+        observed: dict[str, Any] = {"minted": True, "expired": False, **self._told(want)}
         try:
             kind = await there.find("", "Namespace")
             live = await there.get(kind, "kube-system")
@@ -108,6 +108,19 @@ class AccessDriver(ObjectDriver):
             return {"observed": {**observed, "refused": True}}
         found = facts.trim(live) if live is not None else {}
         return {**found, "observed": observed}
+
+    def _told(self, want: Resource) -> dict[str, Any]:
+        """For the ledger; of one that somebody else made nobody knows how long it is good."""
+        until = self.tools.clusters.expires(want.backend)
+        if until is None:
+            return {}
+        told = {
+            "version": until.isoformat(),
+            "madeAt": (until - LIFE).isoformat(),
+            "expires": until.isoformat(),
+            "next": (until - MARGIN - spread(want.ref.name)).isoformat(timespec="seconds"),
+        }
+        return {"credentials": {"kubeconfig": told}}
 
 
 def spread(name: str) -> timedelta:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from drivers.gardener import client, manifests
+from fleetd.kube import credentials as ledger
 from fleetd.kube import errors, facts, objects
 from fleetd.kube.client import Object
 from fleetd.secrets import Secret
@@ -63,6 +64,10 @@ async def look(tools: Tools, want: Resource) -> dict[str, Any]:
     metal = tools.clusters.client(f"metal:{want.region}")
     if token is not None and await client.accepted(metal, token):
         seen["secret"] = PRESENT
+    told = ledger.of_secret(found)
+    seen["credentials"] = {"metal-token": told}
+    if seen["secret"] == PRESENT and "version" in told:
+        seen["uses"] = {"metal-token": told["version"]}
     return seen
 
 

@@ -83,7 +83,11 @@ class GardenerDriver(ObjectDriver):
                 found["renew"] = credentials.due(found, self.tools.clock.now())
                 return found
             case "cluster" if seen.get("spec"):
-                return {**await self._refusals(want, seen), **await self._claims(want)}
+                found = {**await self._refusals(want, seen), **await self._claims(want)}
+                target: Facts = want.spec["object"]
+                gk, space = (target["group"], target["kind"]), str(target["namespace"])
+                live = await self.read(want, want.backend, gk, str(target["name"]), space)
+                return found | ({"credentials": shoots.told(live)} if live is not None else {})
             case _:
                 return {}
 

@@ -70,6 +70,18 @@ def refusals(wanted: Object, shoot: Object, profile: Object | None, now: datetim
     ]
 
 
+def told(shoot: Object) -> dict[str, Any]:
+    """For the ledger: since when its authority and its SSH keys are what they are."""
+    status: Object = shoot.get("status") or {}
+    parts = {"shoot-ca": "certificateAuthorities", "shoot-ssh-keypair": "sshKeypair"}
+    found: dict[str, Any] = {}
+    for name, part in parts.items():
+        rotated: Object = _at(status, ("credentials", "rotation", part)) or {}
+        since = rotated.get("lastCompletionTime") or shoot["metadata"]["creationTimestamp"]
+        found[name] = {"madeAt": str(since)}
+    return found
+
+
 def minor(version: str) -> tuple[int, ...]:
     return numbers(version)[:2]
 

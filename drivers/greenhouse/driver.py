@@ -42,7 +42,10 @@ class GreenhouseDriver(ObjectDriver):
         secret = await self.read(want, want.backend, SECRET, name, namespace)
         if secret is None and not seen:
             return {}
-        observed = {"registered": secret is not None and secret.get("type") == TYPE}
+        observed: dict[str, Any] = {
+            **seen.get("observed", {}),
+            "registered": secret is not None and secret.get("type") == TYPE,
+        }
         if secret is not None:
             observed |= self._held(want, secret)
         status: Mapping[str, Any] = seen.get("status", {})
@@ -52,15 +55,19 @@ class GreenhouseDriver(ObjectDriver):
             observed["tokenEndsSoon"] = left < SOON
         return {**seen, "observed": observed}
 
-    def _held(self, want: Resource, secret: Facts) -> dict[str, bool]:
+    def _held(self, want: Resource, secret: Facts) -> dict[str, Any]:
         """Whether ours is newer than what was handed over; the same cluster either way."""
         held = kubeconfig.read(kubeconfig.decoded(secret, KEY))
         backend = f"cluster:{want.spec['cluster']}"
-        found = {"inline": held.inline}
+        found: dict[str, Any] = {"inline": held.inline}
         if self.tools.clusters.has(backend):
             ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend).reveal())
             found["sameCluster"] = (held.server, held.authority) == (ours.server, ours.authority)
             found["newer"] = held.digest != ours.digest
+            until = self.tools.clusters.expires(backend)
+            if until is not None:
+                version = "an older one" if found["newer"] else until.isoformat()
+                found["uses"] = {"kubeconfig": version}
         return found
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:

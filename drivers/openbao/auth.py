@@ -10,7 +10,7 @@ connection.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from drivers.openbao import client, fleet, grants, manifests
@@ -98,8 +98,12 @@ class Auth(Part):
         if configured is not None:
             facts["current"] = _current(configured, place)
             facts["renew"] = self._renew(mount)
+            facts["observed"] = self._told(mount)
             if PROOF_ROLE not in wrong:
                 facts["login"] = await self._login(want, path)
+        if facts.get("login") == "works" and facts["observed"]:
+            version = facts["observed"]["credentials"]["token-reviewer"]["version"]
+            facts["observed"]["uses"] = {"token-reviewer": version}
         return facts
 
     async def _login(self, want: Resource, path: str) -> str:
@@ -160,9 +164,23 @@ class Auth(Part):
 
     def _renew(self, mount: Facts) -> bool:
         """Whether the reviewer's token is to be replaced: by what the mount's description says."""
-        until = str(mount.get("description") or "").partition(_UNTIL)[2]
+        until = _until(mount)
         soon = (self.tools.clock.now() + RENEW_BEFORE).isoformat(timespec="seconds")
         return until < soon
+
+    def _told(self, mount: Facts) -> dict[str, Any]:
+        """For the ledger."""
+        until = _until(mount)
+        if not until:
+            return {}
+        ends = datetime.fromisoformat(until)
+        told = {
+            "version": until,
+            "madeAt": (ends - REVIEWER_TTL).isoformat(),
+            "expires": until,
+            "next": (ends - RENEW_BEFORE).isoformat(),
+        }
+        return {"credentials": {"token-reviewer": told}}
 
     async def _roles(self, want: Resource) -> dict[str, dict[str, Any]]:
         """What is asked of each role of the mount."""
@@ -283,6 +301,11 @@ def _found(cluster: str, host: str, authority: str) -> Place:
     if not authority:
         raise errors.Unreachable(f"the authority of cluster {cluster} is not published yet")
     return Place(host=host.rstrip("/"), authority=authority)
+
+
+def _until(mount: Facts) -> str:
+    """When the reviewer's token ends; empty if fleetd did not write it."""
+    return str(mount.get("description") or "").partition(_UNTIL)[2]
 
 
 def _mount(bao: Bao, path: str) -> None:

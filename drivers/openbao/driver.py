@@ -56,8 +56,13 @@ class OpenBaoDriver(objects.ObjectDriver):
         return self._parts[want.ref.kind].manifests(want)
 
     def polls(self, want: Resource) -> bool:
-        # Whether it is sealed changes by itself; how it is set up, by nobody but us.
-        return want.ref.kind == "openbao"
+        # Whether it is sealed, and who uses which version, changes by itself; how it is set up, by
+        # nobody but us.
+        return want.ref.kind in ("openbao", "credentialflow")
+
+    def home(self, want: Resource) -> str:
+        """Only OpenBao itself has Secrets; everything else of it is inside of it."""
+        return f"cluster:{want.spec['cluster']}" if want.ref.kind == "openbao" else ""
 
     async def observe(self, want: Resource) -> Observation:
         try:
@@ -113,7 +118,10 @@ class OpenBaoDriver(objects.ObjectDriver):
 
     async def _look(self, want: Resource) -> dict[str, Any]:
         seen = await super()._look(want)
-        return await self._parts[want.ref.kind].look(want, seen)
+        found = await self._parts[want.ref.kind].look(want, seen)
+        if found and "observed" in seen:
+            found.setdefault("observed", seen["observed"])
+        return found
 
     def _want(self, ref: Ref) -> Resource | None:
         return self.tools.fleet.topology().resources.get(ref)

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivers.openbao import fleet, values
+from drivers.openbao import fleet, rotation, values
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
 from drivers.openbao.shape import inside
 from fleetd.vocabulary import Done, Outcome, Step, make_step
+from topology import keeping
 from topology.resource import Facts, Resource
 
 MAKE = "make-secret"
@@ -74,7 +75,19 @@ class SecretPaths(Part):
             "paths": {"missing": len(missing), "unstamped": len(unstamped)},
             "missing": missing,
             "unstamped": unstamped,
+            "observed": {"credentials": self._told(want, known)},
         }
+
+    def _told(self, want: Resource, known: Mapping[str, Facts | None]) -> dict[str, Facts]:
+        """For the ledger: of what the catalogue says is made here."""
+        told: dict[str, Facts] = {}
+        for made in self.tools.rules.component(want.ref.kind).spec.makes:
+            for path, found in known.items():
+                version = rotation.newest(found)
+                if found and version and f"openbao:{path}" in keeping.where(made, want):
+                    born = rotation.made(found, version).isoformat()
+                    told[made.name] = {"version": version, "madeAt": born}
+        return told
 
     def propose(self, want: Resource, seen: Facts) -> Sequence[Step]:
         steps: list[Step] = []

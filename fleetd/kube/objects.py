@@ -8,13 +8,14 @@ Its arguments hold the whole manifest: `apply` decides nothing and looks nothing
 rule: a manifest holds nothing secret. What is secret is written by a verb of the driver's own.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, cast
 
 from fleetd import secrets
-from fleetd.kube import errors, facts
+from fleetd.kube import credentials, errors, facts
 from fleetd.kube.cache import Cache
 from fleetd.kube.clusters import NoAccess
 from fleetd.tools import Tools
@@ -30,7 +31,7 @@ from fleetd.vocabulary import (
     Truth,
     make_step,
 )
-from topology import health
+from topology import health, keeping
 from topology.resource import Facts, Ref, Resource
 
 APPLY = "apply"
@@ -38,6 +39,8 @@ DELETE = "delete"
 WRITE_DEADLINE = timedelta(seconds=30)
 """One write. An API server's own limit for a request is 60 s, but a good one takes milliseconds;
 who hangs that long is better asked again."""
+PATIENCE = 5.0
+"""Seconds for what is only told and never decided from."""
 ALL = "*"
 
 _TRUTHS = {
@@ -148,6 +151,10 @@ class ObjectDriver:
         del want
         return 0
 
+    def home(self, want: Resource) -> str:
+        """Backend of the cluster in whose Secrets lies what it makes; empty where it has none."""
+        return want.backend if want.backend.startswith("cluster:") else ""
+
     # What follows from it.
 
     async def observe(self, want: Resource) -> Observation:
@@ -249,9 +256,36 @@ class ObjectDriver:
             return {"parts": {}, "observed": dict(before)} if before else {}
         seen: dict[str, Any] = {**found, "parts": parts}
         observed = await self.more(want, seen)
+        told = await self._credentials(want)
+        if told:
+            # What a driver knows of one beside its Secret goes before.
+            own: Mapping[str, Facts] = observed.get("credentials") or {}
+            told = {name: {**told.get(name, {}), **own.get(name, {})} for name in {**told, **own}}
+            observed = {**observed, "credentials": told}
         if observed:
             seen["observed"] = {**seen.get("observed", {}), **observed}
         return seen
+
+    async def _credentials(self, want: Resource) -> dict[str, Facts]:
+        """For the ledger: of the credentials that lie in Secrets of its cluster, how old they are.
+        Asked for by name: a cluster's Secrets are nobody's to collect. What cannot be asked is
+        left out, for it says nothing about the thing itself."""
+        found: dict[str, Facts] = {}
+        home = self.home(want)
+        for one in self.tools.rules.component(want.ref.kind).spec.makes:
+            place = keeping.secret(one, want)
+            if place is None or not home:
+                continue
+            namespace, name = place
+            try:
+                client = self.tools.clusters.client(home)
+                async with asyncio.timeout(PATIENCE):
+                    live = await client.get(await client.find("", "Secret"), name, namespace)
+            except (TimeoutError, errors.KubeError):
+                continue
+            if live is not None:
+                found[one.name] = credentials.of_secret(live)
+        return found
 
     async def _watched(self, want: Resource) -> dict[str, Any]:
         """The object that tells the health, or all of them; empty if there is none."""

@@ -1,9 +1,10 @@
 """
 The ledger of credentials: what there is, where it lies, who makes and who uses it. Never a value.
 
-Made of the catalogue's `makes` and `uses` and of the topology; version and age come from what a
-driver saw, where it tells them (facts `observed.credentials.<name>`). One entry for each thing
-that makes a credential; servers of one pool are one entry, because a fleet has very many.
+Made of the catalogue's `makes` and `uses`, of the flows in the documents, and of what drivers saw:
+a maker tells version, age and end (facts `observed.credentials.<name>`), a user which version it
+was seen with (`observed.uses.<name>`). One entry for each thing that makes a credential; servers
+of one pool are one entry, because a fleet has very many. What needs attention comes first.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,13 +15,19 @@ from typing import Any, cast
 from fleetd.surface import shapes
 from fleetd.surface.shapes import Shape
 from fleetd.vocabulary import Observation
-from topology import catalogue
+from topology import keeping
 from topology.catalogue import Component, Made
+from topology.documents.base import parse_duration
 from topology.resource import Ref, Resource, Topology
 
 USERS_MAX = 20
 """Users named one by one; all are counted."""
 SERVER = "server"
+FLOW = "credentialflow"
+STATES = ("Expired", "Overdue", "Spreading", "Expiring", "OldKept", "Good", "NotSeen")
+"""The first needs attention most. Overdue: its rotation should have been. Spreading: somebody
+still uses the old one. OldKept: nobody does, and the old one still lies there."""
+LAST_TENTH = 10
 
 
 @dataclass(slots=True)
@@ -28,7 +35,10 @@ class _Entry:
     made: Made
     maker: Resource
     count: int = 1
-    users: set[Ref] = field(default_factory=set[Ref])
+    users: dict[str, str] = field(default_factory=dict[str, str])
+    """The proof of each that is looked for."""
+    refs: set[Ref] = field(default_factory=set[Ref])
+    """Users that are things of their own."""
 
 
 def entries(
@@ -39,17 +49,17 @@ def entries(
     now: datetime,
     region: str | None = None,
 ) -> list[Shape]:
-    """In the order of region, credential and maker."""
+    """In the order of need, then of region, credential and maker."""
     kinds = sorted({ref.kind for ref in topology.resources})
     known = {kind: found for kind in kinds if (found := component(kind)) is not None}
     made = _made(topology, known, region)
     _find_users(topology, known, made)
-    proofs = {(kind, use.name): use.proof for kind, one in known.items() for use in one.spec.uses}
     found = sorted(
         (one for several in made.values() for one in several),
         key=lambda one: (one.maker.region, one.made.name, one.maker.ref),
     )
-    return [_shape(one, proofs, seen(one.maker.ref), now) for one in found]
+    shown = [_shape(one, seen, now) for one in [*found, *_flows(topology, region)]]
+    return sorted(shown, key=lambda one: (STATES.index(one["state"]), one["region"], one["name"]))
 
 
 def _made(
@@ -74,11 +84,48 @@ def _made(
     return found
 
 
+def _flows(topology: Topology, region: str | None) -> list[_Entry]:
+    """What the documents bring beside the catalogue."""
+    found: list[_Entry] = []
+    for ref, resource in topology.resources.items():
+        if ref.kind != FLOW or region not in {None, resource.region}:
+            continue
+        spec = resource.spec
+        rule: Mapping[str, Any] | None = spec.get("rotation")
+        source = next((kind for kind, given in spec["source"].items() if given), "")
+        made = Made(
+            name=ref.name,
+            path=str(spec["path"]),
+            rotate=parse_duration(str(rule["every"])) if rule else None,
+            how=_HOW.get(source, "somebody else makes each; fleetd carries it on as it appears"),
+        )
+        users = {
+            f"{one['cluster']}/{one['namespace']}/{one['secret']}": _proof(one)
+            for one in spec["targets"]
+        }
+        found.append(_Entry(made, resource, users=users))
+    return found
+
+
+_HOW = {
+    "generate": "fleetd makes a new version; the old one is destroyed when nobody uses it",
+    "kubeconfig": "fleetd has Gardener mint a new one; the old one ends by itself",
+}
+
+
+def _proof(target: Mapping[str, Any]) -> str:
+    reload: Mapping[str, Any] | None = target.get("reload")
+    proof = "the data hash of the Secret is that of the version in OpenBao"
+    if not reload:
+        return proof
+    return f"{proof}, and all pods of {reload['kind']} {reload['name']} started after it came"
+
+
 def _find_users(
     topology: Topology, known: Mapping[str, Component], made: Mapping[str, list[_Entry]]
 ) -> None:
-    """A user of a credential uses that of the maker it stands on; where it stands on none, those
-    of its region."""
+    """A user of a credential uses that of the maker it stands on, and of several that of its own
+    cluster; where it stands on none, those of its region."""
     users = {kind: one.spec.uses for kind, one in known.items() if one.spec.uses}
     below: dict[Ref, frozenset[Ref]] = {}
     makers = {one.maker.ref for several in made.values() for one in several}
@@ -88,8 +135,10 @@ def _find_users(
         for use in users.get(ref.kind, ()):
             offered = [one for one in made.get(use.name, ()) if one.maker.region == resource.region]
             near = [one for one in offered if one.maker.ref in below[ref] or _same(one, resource)]
-            for one in near or offered:
-                one.users.add(ref)
+            own = [one for one in near if _of_one_cluster(one.maker, resource)]
+            for one in own or near or offered:
+                one.users[str(ref)] = use.proof
+                one.refs.add(ref)
 
 
 def _same(entry: _Entry, resource: Resource) -> bool:
@@ -98,84 +147,121 @@ def _same(entry: _Entry, resource: Resource) -> bool:
     return entry.maker.ref == resource.ref
 
 
-def _shape(
-    entry: _Entry, proofs: Mapping[tuple[str, str], str], seen: Observation | None, now: datetime
-) -> Shape:
+def _of_one_cluster(maker: Resource, user: Resource) -> bool:
+    cluster = user.spec.get("cluster")
+    return cluster is not None and cluster == maker.spec.get("cluster")
+
+
+def _shape(entry: _Entry, seen: Callable[[Ref], Observation | None], now: datetime) -> Shape:
     made, maker = entry.made, entry.maker
-    told = _told(made.name, seen)
-    born = told.get("madeAt")
-    age = (now - born).total_seconds() if isinstance(born, datetime) else None
-    every = made.rotate.total_seconds() if made.rotate is not None else None
+    # Of many servers none speaks for the others.
+    told = _told(made.name, seen(maker.ref)) if entry.count == 1 else _Told()
+    following = told.next
+    if following is None and told.born is not None and made.rotate is not None:
+        following = told.born + made.rotate
+    uses = {**told.seen, **_uses(entry, seen)}
+    old = {who for who, version in uses.items() if told.version not in {None, version}}
     return {
         "name": made.name,
         "region": maker.region,
+        "state": _state(told, following, now),
         "madeBy": str(maker.ref) if entry.count == 1 else f"{entry.count} servers of {maker.owner}",
-        "where": where(made, maker, several=entry.count > 1),
+        "where": keeping.where(made, maker, several=entry.count > 1),
         "how": made.how,
-        "rotateSeconds": every,
-        "version": told.get("version"),
-        "ageSeconds": age,
-        "nextRotation": shapes.moment(born + made.rotate)
-        if isinstance(born, datetime) and made.rotate is not None
-        else None,
-        "expires": told.get("expires"),
+        "rotateSeconds": made.rotate.total_seconds() if made.rotate is not None else None,
+        "version": told.version,
+        "madeAt": shapes.moment(told.born),
+        "ageSeconds": (now - told.born).total_seconds() if told.born is not None else None,
+        "nextRotation": shapes.moment(following),
+        "expires": shapes.moment(told.expires),
+        "olderVersions": told.older,
         "usedBy": [
-            {"ref": str(ref), "proof": proofs.get((ref.kind, made.name), "")}
-            for ref in sorted(entry.users)[:USERS_MAX]
+            {"who": who, "version": uses.get(who), "proof": proof}
+            for who, proof in sorted(entry.users.items())[:USERS_MAX]
         ],
         "users": len(entry.users),
-        "stillOld": told.get("stillOld", []),
+        "stillOld": sorted(old.union(told.still_old)),
     }
 
 
-def where(made: Made, maker: Resource, *, several: bool = False) -> list[str]:
-    """`openbao:infrastructure/kubeconfig-hv`, `secret:rook-ceph/rook-ceph-mon`."""
-    places = (("openbao", made.path), ("secret", made.secret))
-    return [f"{kind}:{_filled(text, maker, several=several)}" for kind, text in places if text]
+def _state(told: "_Told", following: datetime | None, now: datetime) -> str:
+    if told.version is None and told.born is None:
+        return "NotSeen"
+    if told.expires is not None and told.expires <= now:
+        return "Expired"
+    if following is not None and following <= now:
+        return "Overdue"
+    if told.still_old:
+        return "Spreading"
+    if told.expires is not None and told.born is not None:
+        left, life = told.expires - now, told.expires - told.born
+        if left < life / LAST_TENTH:
+            return "Expiring"
+    return "OldKept" if told.older else "Good"
 
 
-def _filled(text: str, maker: Resource, *, several: bool) -> str:
-    spec, ref = maker.spec, maker.ref
-    garden: Any = spec.get("garden")
-    words = {
-        "region": maker.region,
-        "name": ref.name,
-        "server": "<server>" if several else ref.name,
-        "cluster": spec.get("cluster") or _cluster(maker),
-        "cloud": spec.get("cloud") or (ref.name if ref.kind == "cloud" else None),
-        "project": cast("Mapping[str, Any]", garden).get("project")
-        if isinstance(garden, Mapping)
-        else None,
-    }
-    return catalogue.fill(text, lambda word: str(words.get(word) or f"<{word}>"))
+def _uses(entry: _Entry, seen: Callable[[Ref], Observation | None]) -> dict[str, int | str]:
+    found: dict[str, int | str] = {}
+    if entry.maker.ref.kind == SERVER:
+        return found
+    for ref in entry.refs:
+        version = _inside(seen(ref), "uses").get(entry.made.name)
+        if isinstance(version, (int, str)):
+            found[str(ref)] = version
+    return found
 
 
-def _cluster(maker: Resource) -> str | None:
-    if maker.ref.kind == "cluster":
-        return maker.ref.name
-    kind, _, name = maker.backend.partition(":")
-    return name if kind == "cluster" else None
-
-
-def _told(name: str, seen: Observation | None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Told:
     """What a driver says of a credential: only the fields named here, so that nothing else can
     ever come out."""
+
+    version: int | str | None = None
+    born: datetime | None = None
+    expires: datetime | None = None
+    next: datetime | None = None
+    seen: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Version that each user was seen with."""
+    still_old: tuple[str, ...] = ()
+    older: tuple[int, ...] = ()
+    """Older versions that still lie there."""
+
+
+def _told(name: str, seen: Observation | None) -> _Told:
+    given: Any = _inside(seen, "credentials").get(name)
+    if not isinstance(given, Mapping):
+        return _Told()
+    said = cast("Mapping[str, Any]", given)
+    version = said.get("version")
+    uses: Any = said.get("seen")
+    return _Told(
+        version=version if isinstance(version, (int, str)) else None,
+        born=_moment(said.get("madeAt")),
+        expires=_moment(said.get("expires")),
+        next=_moment(said.get("next")),
+        seen={
+            str(who): number
+            for who, number in cast("Mapping[object, object]", uses).items()
+            if isinstance(number, int)
+        }
+        if isinstance(uses, Mapping)
+        else {},
+        still_old=tuple(str(one) for one in _listed(said.get("stillOld"))),
+        older=tuple(one for one in _listed(said.get("older")) if isinstance(one, int)),
+    )
+
+
+def _inside(seen: Observation | None, part: str) -> Mapping[str, Any]:
     facts: Any = seen.facts if seen is not None else None
-    for part in ("observed", "credentials", name):
-        facts = cast("Mapping[str, Any]", facts).get(part) if isinstance(facts, Mapping) else None
-    if not isinstance(facts, Mapping):
-        return {}
-    given = cast("Mapping[str, Any]", facts)
-    found: dict[str, Any] = {}
-    if isinstance(given.get("version"), (int, str)):
-        found["version"] = given["version"]
-    for key in ("madeAt", "expires"):
-        if (at := _moment(given.get(key))) is not None:
-            found[key] = at if key == "madeAt" else shapes.moment(at)
-    old = given.get("stillOld")
-    if isinstance(old, Iterable) and not isinstance(old, str):
-        found["stillOld"] = [str(one) for one in cast("Iterable[object]", old)]
-    return found
+    for name in ("observed", part):
+        facts = cast("Mapping[str, Any]", facts).get(name) if isinstance(facts, Mapping) else None
+    return cast("Mapping[str, Any]", facts) if isinstance(facts, Mapping) else {}
+
+
+def _listed(given: object) -> list[object]:
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return list(cast("Iterable[object]", given))
+    return []
 
 
 def _moment(value: object) -> datetime | None:

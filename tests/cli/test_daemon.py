@@ -195,8 +195,9 @@ def test_credentials() -> None:
     with programs.daemon(panel) as url:
         text = fleetctl("--server", url, "credentials", "-o", "wide").out
         found = fleetctl("--server", url, "credentials", "-o", "json")
-    assert text.splitlines()[1].split()[:5] == [
-        *("ceph-admin", "cephcluster/st", "secret:rook-ceph/rook-ceph-mon", "3", "2d")
+    assert text.splitlines()[1].split()[:9] == [
+        *("ceph-admin", "Good", "3", "2d", "-", "never", "0"),
+        *("cephcluster/st", "secret:rook-ceph/rook-ceph-mon"),
     ]
     assert found.json["items"][0]["ageSeconds"] == 2 * 86400
     assert "canary" not in text + found.out

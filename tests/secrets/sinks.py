@@ -8,8 +8,10 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import aiohttp
 import click
@@ -17,14 +19,14 @@ import structlog
 from click.testing import CliRunner
 
 from fleetd import clock, secrets
-from fleetd.cli import ending, output
+from fleetd.cli import ending, main, output
 from fleetd.cli.frame import Frame
 from fleetd.settings import Address, LogFormat, LogLevel, LogSettings
 from fleetd.store import runner, sqlite
 from fleetd.store.base import Intent
 from fleetd.surface import http, log
 from fleetd.surface.panel import Unready
-from fleetd.vocabulary import Event, Failed, PlanId, StepId
+from fleetd.vocabulary import Event, Failed, Observation, PlanId, StepId
 from tests.secrets.canary import Sink
 from tests.surface import panels
 from topology.problem import Problem
@@ -113,6 +115,38 @@ def _http(*paths: str) -> Callable[[str], str]:
     return lambda text: asyncio.run(_get(text, paths))
 
 
+async def _tell_ledger(text: str) -> str:
+    """A driver that takes a value for a version, asked over HTTP and by fleetctl."""
+    flow = panels.resource("credentialflow", "exporter")
+    target = {"cluster": "cp", "namespace": "billing", "secret": "exporter"}
+    spec: dict[str, Any] = {
+        "path": "billing/exporter",
+        "source": {"generate": {}},
+        "targets": [target],
+    }
+    told = {"version": text, "stillOld": [text], "seen": {text: 1}, "value": text}
+    facts = {"observed": {"credentials": {"exporter": told}, "uses": {"exporter": text}}}
+    panel = panels.FakePanel(
+        want=panels.topology(replace(flow, spec=spec)),
+        looked={flow.ref: Observation(ref=flow.ref, at=panels.NOW, facts=facts)},
+    )
+    async with (
+        http.serving(panel, Address("127.0.0.1", 0)) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.get(f"{server.url}/api/v1/credentials") as answer:
+            said = [await answer.text()]
+        for form in ("text", "wide", "json", "yaml"):
+            args = ["--server", server.url, "credentials", "-o", form]
+            ran = await asyncio.to_thread(CliRunner().invoke, main.fleetctl, args)
+            said.append(ran.output)
+    return "\n".join(said)
+
+
+def _ledger(text: str) -> str:
+    return asyncio.run(_tell_ledger(text))
+
+
 def _cli(*, form: str) -> Callable[[str], str]:
     @click.command()
     @click.argument("text")
@@ -196,6 +230,7 @@ SINKS = (
             "/api/v1/documents",
         ),
     ),
+    Sink("ledger of credentials", _ledger),
     Sink("fleetctl -o json", _cli(form="json")),
     Sink("fleetctl -o yaml", _cli(form="yaml")),
     Sink("fleetctl's last words", _last_words),

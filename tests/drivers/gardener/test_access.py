@@ -52,7 +52,11 @@ def test_a_login_is_a_read_and_leaves_nothing_behind() -> None:
         before = len(region.ledger.deeds)
         seen = await AccessDriver(region.tools).observe(HV)
         assert seen.facts is not None
-        assert seen.facts["observed"] == {"minted": True, "expired": False}
+        observed = dict(seen.facts["observed"])
+        told = observed.pop("credentials")
+        assert observed == {"minted": True, "expired": False}
+        assert list(told) == ["kubeconfig"]
+        assert told["kubeconfig"].keys() == {"version", "madeAt", "expires", "next"}
         assert len(region.ledger.deeds) == before
         assert "token" not in json.dumps(seen.facts)
 

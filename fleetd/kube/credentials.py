@@ -1,0 +1,57 @@
+"""
+What may be told of a credential that lies in a Secret: when it was made, when it ends, and the
+serial number of a certificate. Never a value.
+
+Pure. Drivers put it into the facts as `observed.credentials.<name>`; the ledger reads it there and
+shows these fields and no others. Which version a user was seen with is told by the user, as
+`observed.uses.<name>`.
+"""
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from cryptography import x509
+
+from fleetd.kube import kubeconfig
+
+CERTIFICATE = "tls.crt"
+
+
+def moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def of_secret(secret: Mapping[str, Any]) -> dict[str, Any]:
+    """`madeAt`, and `expires` and `version` where they are known."""
+    found: dict[str, Any] = {"madeAt": changed(secret)}
+    notes: Mapping[str, str] = secret["metadata"].get("annotations") or {}
+    ends = notes.get(kubeconfig.EXPIRES)
+    if ends:
+        found |= {"expires": ends, "version": ends}
+    data: Mapping[str, str] = secret.get("data") or {}
+    if CERTIFICATE in data:
+        found |= _of_certificate(data[CERTIFICATE])
+    return {key: value for key, value in found.items() if value}
+
+
+def changed(secret: Mapping[str, Any]) -> str:
+    """When its data last changed, by who notes such things; else when it was made."""
+    metadata: Mapping[str, Any] = secret["metadata"]
+    entries: list[Mapping[str, Any]] = metadata.get("managedFields") or []
+    times = [str(one.get("time", "")) for one in entries if "f:data" in one.get("fieldsV1", {})]
+    return max(times, default="") or str(metadata.get("creationTimestamp", ""))
+
+
+def _of_certificate(encoded: str) -> dict[str, Any]:
+    """Empty if it is none: what others keep in their Secrets is theirs to explain."""
+    try:
+        read = x509.load_pem_x509_certificate(base64.b64decode(encoded))
+    except ValueError:
+        return {}
+    return {
+        "version": f"{read.serial_number:x}",
+        "madeAt": moment(read.not_valid_before_utc),
+        "expires": moment(read.not_valid_after_utc),
+    }
