@@ -13,13 +13,12 @@ import binascii
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Any, cast
 
-from drivers.ironcore import client, manifests
-from drivers.ironcore.client import Answer
-from fleetd import plainyaml, secrets
+from drivers.ironcore import manifests
+from fleetd import redfish
 from fleetd.kube import errors
-from fleetd.secrets import Secret, SecretError
+from fleetd.redfish import Answer, Login, Machines
+from fleetd.secrets import SecretError
 from fleetd.tools import Tools
 from topology.resource import Facts, Resource
 
@@ -31,12 +30,6 @@ FAILING = timedelta(seconds=30)
 """One that did not answer is asked again sooner."""
 CURRENT = "current"
 INDEX_AGE = timedelta(seconds=30)
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    user: str
-    password: Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +55,7 @@ class Bmcs:
         self._tools = tools
         self._known: dict[str, Known] = {}
         self._indexes: dict[str, Index] = {}
+        self._machines = Machines()
 
     def forget(self, name: str) -> None:
         """Ask it at the next look."""
@@ -80,38 +74,25 @@ class Bmcs:
             if old is None:
                 raise
             return old
-        base = _base(want.spec)
+        base = redfish.address(want.spec)
         session = self._tools.net.session()
         try:
-            answer = await self._tools.net.blocking(
-                lambda: client.ask(session, base, login.user, login.password)
-            )
+            answer = await self._tools.net.blocking(lambda: redfish.ask(session, base, login))
         finally:
             session.close()
+        self._machines.note(want.ref.name, answer.uuid)
         made = Known(at=now, answer=answer, secret=await self._secret(want, login))
         self._known[want.ref.name] = made
         return made
 
     def _kept(self, old: Known) -> timedelta:
-        if old.answer.state != client.ANSWERS or old.secret != CURRENT:
+        if old.answer.state != redfish.ANSWERS or old.secret != CURRENT:
             return FAILING
         return max(KEPT, timedelta(seconds=len(self._known) / PER_SECOND))
 
     async def login(self, want: Resource) -> Login:
-        """What the pool's access names: a mapping with username and password."""
         text = await self._tools.secrets.read(want.spec["access"], want)
-        try:
-            found: Any = plainyaml.load(text.reveal())
-        except plainyaml.Error:
-            found = None
-        given = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-        user, password = given.get("username"), given.get("password")
-        if not user or not password:
-            raise secrets.SecretError(
-                f"the access of {want.owner} has no username and password; write "
-                "{username: ..., password: ...}"
-            )
-        return Login(str(user), Secret(str(password)))
+        return redfish.login(text, str(want.owner))
 
     async def _secret(self, want: Resource, login: Login) -> str:
         metal = self._tools.clusters.client(want.backend)
@@ -152,20 +133,19 @@ class Bmcs:
         self._indexes[backend] = made
         return made
 
-    async def same_machine(self, want: Resource, answer: Answer) -> str:
-        """Another BMC that leads to the machine of this one; empty if there is none."""
-        index = await self.index(want.backend)
+    async def same_machine(self, want: Resource, answer: Answer, *, enrolled: bool) -> str:
+        """Another BMC that leads to the machine of this one; empty if there is none. Of two that
+        are not enrolled yet neither is: the documents must say which."""
         mine = want.ref.name
+        twin = "" if enrolled else self._machines.twin(mine, self._tools.fleet.topology())
+        if twin:
+            return twin
+        index = await self.index(want.backend)
         found = [
             *index.by_address.get(str(ip_address(str(want.spec["bmc"]))), ()),
             *index.by_uuid.get(answer.uuid, ()),
         ]
         return next((name for name in sorted(found) if name != mine), "")
-
-
-def _base(spec: Facts) -> str:
-    redfish: Facts = spec["redfish"]
-    return client.address(str(spec["bmc"]), int(redfish["port"]), str(redfish["scheme"]))
 
 
 def _text(encoded: object) -> str:

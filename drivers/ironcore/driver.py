@@ -16,9 +16,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from drivers.ironcore import client, manifests
+from drivers.ironcore import manifests
 from drivers.ironcore.bmcs import Bmcs
-from fleetd import secrets
+from fleetd import redfish, secrets
 from fleetd.kube import errors, facts, objects, transport
 from fleetd.kube.objects import Manifest, ObjectDriver
 from fleetd.tools import Tools
@@ -116,18 +116,14 @@ class IroncoreDriver(ObjectDriver):
         if want.absent and bmc is None and server is None:
             return {}
         known = await self._bmcs.known(want)
-        observed: dict[str, Any] = {"bmc": known.answer.state, "secret": known.secret}
+        observed: dict[str, Any] = {**known.answer.facts, "secret": known.secret}
         if known.answer.hangs:
             observed["hangs"] = True
-        if known.answer.said:
-            observed["said"] = known.answer.said
-        if known.answer.systems > 1:
-            observed["systems"] = known.answer.systems
-        other = await self._bmcs.same_machine(want, known.answer)
+        other = await self._bmcs.same_machine(want, known.answer, enrolled=bmc is not None)
         if other:
             observed["sameMachineAs"] = other
         if bmc is None and server is None:
-            wrong = other or known.answer.state != client.ANSWERS or "systems" in observed
+            wrong = other or known.answer.state != redfish.ANSWERS or "systems" in observed
             begun = known.secret != "missing"  # noqa: S105 - the state of a Secret
             return {"observed": observed} if wrong or begun else {}
         seen = _kept(server) if server is not None else {}
@@ -155,17 +151,17 @@ class IroncoreDriver(ObjectDriver):
             return [make_step(want, REFUSED, {"why": why}, why=why, deadline=DEADLINE)]
         if observed.get("sameMachineAs"):
             return ()
-        if seen.facts and observed.get("bmc") != client.ANSWERS:
+        if seen.facts and observed.get("bmc") != redfish.ANSWERS:
             return self._quarantined(want, observed, seen.facts)
         return super().propose(want, seen)
 
     def _quarantined(self, want: Resource, observed: Facts, seen: Facts) -> Sequence[Step]:
         """Of one that is enrolled and would hold up the others."""
-        harmful = observed.get("hangs") or observed.get("bmc") == client.REFUSED
+        harmful = observed.get("hangs") or observed.get("bmc") == redfish.REFUSED
         if not harmful or not seen.get("parts") or observed.get("quarantined"):
             return ()
         said = str(observed.get("said") or "it does not answer")
-        args = {"backend": want.backend, "name": want.ref.name, "why": said}
+        args = {**_named(want), "why": said}
         why = f"keep metal-operator from waiting for BMC {want.ref.name}: {said}"
         return [make_step(want, QUARANTINE, args, why=why, deadline=DEADLINE)]
 
@@ -187,8 +183,8 @@ class IroncoreDriver(ObjectDriver):
             if steps:
                 steps[0] = replace(steps[0], after=frozenset({secret.id}))
             steps.insert(0, secret)
-        if observed.get("quarantined") and observed.get("bmc") == client.ANSWERS:
-            args = {"backend": want.backend, "name": want.ref.name}
+        if observed.get("quarantined") and observed.get("bmc") == redfish.ANSWERS:
+            args = _named(want)
             why = f"let metal-operator look after BMC {want.ref.name} again: it answers"
             after = [steps[-1].id] if steps else ()
             steps.append(make_step(want, RELEASE, args, why=why, deadline=DEADLINE, after=after))
@@ -295,12 +291,22 @@ class IroncoreDriver(ObjectDriver):
         return "ignore-reconciliation"
 
     async def _annotate(self, step: Step, operation: str | None, why: str | None) -> Outcome:
+        """The Server as well: it is asked about by workers of its own. The BMC last, for that is
+        where one sees that it was done."""
         metal = self.tools.clusters.client(step.args["backend"])
-        kind = await metal.find(manifests.GROUP, "BMC")
         notes = {OPERATION: operation, REASON: why, facts.STEP: step.id}
         change = {"metadata": {"annotations": notes}}
+        server = await metal.find(manifests.GROUP, "Server")
+        if await metal.get(server, step.args["server"]) is not None:
+            await metal.patch(server, step.args["server"], change, how=transport.MERGE)
+        kind = await metal.find(manifests.GROUP, "BMC")
         await metal.patch(kind, step.args["name"], change, how=transport.MERGE)
         return Done()
+
+
+def _named(want: Resource) -> dict[str, Any]:
+    server = manifests.server_name(want)
+    return {"backend": want.backend, "name": want.ref.name, "server": server}
 
 
 def _kept(server: Facts) -> dict[str, Any]:
@@ -322,7 +328,10 @@ def _kept(server: Facts) -> dict[str, Any]:
 def _told(bmc: Facts) -> dict[str, Any]:
     """What the BMC object says of itself."""
     found: dict[str, Any] = {}
-    conditions: list[Facts] = bmc.get("status", {}).get("conditions", [])
+    status: Facts = bmc.get("status") or {}
+    if status.get("state"):
+        found["bmcState"] = str(status["state"])
+    conditions: list[Facts] = status.get("conditions") or []
     for one in conditions:
         if one["type"] == "Ready":
             found["bmcReady"] = one["status"] == "True"

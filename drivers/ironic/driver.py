@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from drivers.ironic import bmc, client, nodes
-from fleetd import secrets
+from drivers.ironic import client, nodes
+from fleetd import redfish, secrets
 from fleetd.kube import objects
 from fleetd.tools import Tools
 from fleetd.vocabulary import (
@@ -61,7 +61,7 @@ class _Listed:
 @dataclass(frozen=True, slots=True)
 class _Asked:
     at: datetime
-    answer: bmc.Answer
+    answer: redfish.Answer
 
 
 class IronicDriver:
@@ -71,12 +71,13 @@ class IronicDriver:
         self.tools = tools
         self._listed: dict[str, _Listed] = {}
         self._asked: dict[str, _Asked] = {}
+        self._machines = redfish.Machines()
 
     def check(self, want: Resource) -> Sequence[str]:
         if want.ref.kind != "server":
             return ()
         try:
-            nodes.address_of(want)
+            redfish.address(want.spec)
         except ValueError:
             return (f"the BMC's address {want.spec.get('bmc')!r} is not an IP address",)
         return ()
@@ -101,14 +102,14 @@ class IronicDriver:
         if want.absent and node is None:
             return {}
         answer = await self._bmc(want)
-        observed: dict[str, Any] = {"bmc": answer.state}
-        if answer.said:
-            observed["said"] = answer.said
+        observed = answer.facts
         other = nodes.same_machine(want, everything)
+        if node is None and not other:
+            other = self._machines.twin(want.ref.name, self.tools.fleet.topology())
         if other:
             observed["sameMachineAs"] = other
         if node is None:
-            good = answer.state == bmc.ANSWERS and not other
+            good = answer.state == redfish.ANSWERS and not other and answer.systems < 2
             return {} if good else {"observed": observed}
         found = nodes.seen(want, node)
         return {**found, "observed": observed | self._failure(found)}
@@ -136,26 +137,32 @@ class IronicDriver:
         """The next look asks Ironic."""
         self._listed.pop(region, None)
 
-    async def _bmc(self, want: Resource) -> bmc.Answer:
+    async def _bmc(self, want: Resource) -> redfish.Answer:
         now = self.tools.clock.now()
         known = self._asked.get(want.ref.name)
         if known is not None:
-            kept = KEPT if known.answer.state == bmc.ANSWERS else FAILING
+            kept = KEPT if known.answer.state == redfish.ANSWERS else FAILING
             if now - known.at < kept:
                 return known.answer
-        who = bmc.login(await self.tools.secrets.read(want.spec["access"], want), str(want.owner))
-        base = nodes.address_of(want)
+        who = await self._login(want)
+        base = redfish.address(want.spec)
 
-        def work() -> bmc.Answer:
+        def work() -> redfish.Answer:
             session = self.tools.net.session()
             try:
-                return bmc.ask(session, base, who)
+                return redfish.ask(session, base, who)
             finally:
                 session.close()
 
         answer = await self.tools.net.blocking(work)
+        self._machines.note(want.ref.name, answer.uuid)
         self._asked[want.ref.name] = _Asked(now, answer)
         return answer
+
+    async def _login(self, want: Resource) -> redfish.Login:
+        return redfish.login(
+            await self.tools.secrets.read(want.spec["access"], want), str(want.owner)
+        )
 
     def _failure(self, found: Facts) -> dict[str, Any]:
         """`refused`: Ironic's password is not the BMC's. `cooling`: something else failed so lately
@@ -231,9 +238,7 @@ class IronicDriver:
             want = self.tools.fleet.topology().resources.get(step.ref)
             if want is None:
                 return Failed("NoDocument", f"no document names {step.ref} any more", retry=False)
-            who = bmc.login(
-                await self.tools.secrets.read(want.spec["access"], want), str(want.owner)
-            )
+            who = await self._login(want)
             now = self.tools.clock.now()
             return await self._ask(region, lambda ironic: _set_password(ironic, step, who, now))
         deed = _DEEDS.get(step.verb)
@@ -254,7 +259,7 @@ def _next(want: Resource, found: Facts, observed: Facts) -> Sequence[Step]:
     """For a node that is there: one thing, and only what cannot hurt."""
     node: Facts = found["node"]
     name, state = want.ref.name, str(found.get("provision_state"))
-    if node["address"] != nodes.address_of(want):
+    if node["address"] != redfish.address(want.spec):
         why = (
             f"node {name} in Ironic leads to {node['address'] or 'no BMC'}, not to the BMC of "
             f"{name}; rename it, or correct the address"
@@ -266,7 +271,7 @@ def _next(want: Resource, found: Facts, observed: Facts) -> Sequence[Step]:
         told = ", ".join(node["differs"])
         why = f"bring node {name} to what the documents say: {told}"
         return [_step(want, UPDATE, {"node": nodes.body(want)}, why)]
-    if observed.get("bmc") != bmc.ANSWERS:
+    if observed.get("bmc") != redfish.ANSWERS:
         return ()
     refused = observed.get("refused")
     if not node["password"] or refused:
@@ -367,7 +372,7 @@ def _update(ironic: client.Ironic, step: Step) -> Outcome:
     return Done()
 
 
-def _set_password(ironic: client.Ironic, step: Step, who: bmc.Login, now: datetime) -> Outcome:
+def _set_password(ironic: client.Ironic, step: Step, who: redfish.Login, now: datetime) -> Outcome:
     there = ironic.node(str(step.args["name"]))
     if there is None:
         return Failed("Gone", f"there is no node {step.args['name']} any more", retry=True)

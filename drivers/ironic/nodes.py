@@ -9,7 +9,7 @@ here; Ironic shows it as stars, and it is written by a verb of its own.
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from drivers.ironic import bmc
+from fleetd import redfish
 from fleetd.kube import facts, objects
 from topology.resource import Facts, Resource
 
@@ -28,17 +28,12 @@ KEPT = (
 )
 
 
-def address_of(want: Resource) -> str:
-    redfish: Facts = want.spec["redfish"]
-    return bmc.address(str(want.spec["bmc"]), int(redfish["port"]), str(redfish["scheme"]))
-
-
 def body(want: Resource) -> dict[str, Any]:
     """As it is created; without what is secret."""
     made: dict[str, Any] = {
         "name": want.ref.name,
         "driver": DRIVER,
-        "driver_info": {"redfish_address": address_of(want)},
+        "driver_info": {"redfish_address": redfish.address(want.spec)},
         "resource_class": str(want.spec["class"]),
         "automated_clean": False,
     }
@@ -88,7 +83,7 @@ def patch(wanted: Facts, node: Facts, step: str) -> list[dict[str, Any]]:
 
 def same_machine(want: Resource, everything: Sequence[Facts]) -> str:
     """Another node that leads to the BMC of this server; empty if there is none."""
-    mine = address_of(want)
+    mine = redfish.address(want.spec)
     for node in everything:
         info: Facts = node.get("driver_info") or {}
         there = str(info.get("redfish_address") or "").rstrip("/")

@@ -43,6 +43,8 @@ class Machine:
     """How often somebody became its owner."""
     deployed: int = 0
     """How often an image was written to it."""
+    beside: list["Machine"] = field(default_factory=list["Machine"])
+    """Others behind the same BMC, as in a chassis."""
 
 
 @dataclass

@@ -196,6 +196,57 @@ def test_one_that_never_answers_blocks_the_others() -> None:
     loop.run(place.play(act))
 
 
+def test_refused_passwords_hold_the_workers() -> None:
+    """The other half of danger 5: a claim of a good server waits for minutes, not seconds."""
+
+    async def act(region: Region) -> None:
+        for number in range(1, 7):
+            _enrol(region, f"metal-0{number}")
+        await asyncio.sleep(1800)
+        for number in range(2, 7):
+            region.world.truth.machines[f"metal-0{number}"].bmc = "refuses"
+
+            def touch(live: dict[str, Any]) -> None:
+                live["metadata"]["annotations"] = {"look": "again"}
+
+            region.metal.edit(SERVER, f"metal-0{number}-system-0", "", touch, manager="t")
+        await asyncio.sleep(1)
+        _claim(region, serverRef={"name": "metal-01-system-0"})
+        await asyncio.sleep(90)
+        assert (_phase(region), region.world.truth.machines["metal-01"].on) == ("Bound", False)
+        await asyncio.sleep(60)
+        assert region.world.truth.machines["metal-01"].on
+
+    loop.run(place.play(act))
+
+
+def test_several_systems_behind_one_bmc_swap_their_servers() -> None:
+    """Danger 3: the claimed machine is switched off, and another one booted."""
+
+    async def act(region: Region) -> None:
+        machines = region.world.truth.machines
+        machines["metal-01"].beside.append(machines["metal-02"])
+        _enrol(region, "metal-01")
+        await asyncio.sleep(1800)
+        assert len(region.metal.list(SERVER)) == 2
+        _claim(region, serverRef={"name": "metal-01-system-0"})
+        await asyncio.sleep(60)
+        uuids: set[str] = set()
+        for number in range(12):
+
+            def touch(live: dict[str, Any], number: int = number) -> None:
+                live["metadata"]["annotations"] = {"look": str(number)}
+
+            region.metal.edit(BMC, "metal-01", "", touch, manager="t")
+            await asyncio.sleep(180)
+            server = region.metal.get(SERVER, "metal-01-system-0") or {}
+            uuids.add(server["spec"]["systemUUID"])
+        assert len(uuids) == 2
+        assert any("switched off" in harm for harm in region.world.truth.harm)
+
+    loop.run(place.play(act))
+
+
 async def _claimed(region: Region) -> None:
     _enrol(region, "metal-01")
     await asyncio.sleep(900)
@@ -214,6 +265,20 @@ def test_a_reserved_server_found_off_is_booted_again() -> None:
         await asyncio.sleep(180)
         assert machine.on
         assert machine.deployed == 1
+
+    loop.run(place.play(act))
+
+
+def test_a_claimed_server_that_is_deleted_is_made_again_and_booted() -> None:
+    """The other half of danger 8: the claim says Bound all the time."""
+
+    async def act(region: Region) -> None:
+        await _claimed(region)
+        machine = region.world.truth.machines["metal-01"]
+        region.world.truth.power(machine, on=False)
+        region.metal.delete(SERVER, "metal-01-system-0")
+        await asyncio.sleep(1800)
+        assert (_phase(region), _state(region), machine.on) == ("Bound", "Reserved", True)
 
     loop.run(place.play(act))
 

@@ -4,13 +4,14 @@ metal-operator 0.3 as it was seen with real BMCs: BMC, Server, ServerClaim, Serv
 The states, texts and dangers are those that were seen. A BMC whose address does not parse stops
 the processing of all BMCs. A BMC that never answers holds the only worker. The connection test
 asks for no password, so a wrong one still shows Ready; BMCs are not polled. Two BMC objects for
-one machine give two Servers, and both can be claimed. A Reserved server found off is booted from
-the network again. Deleting any ServerMaintenance ends the active one. Approval counts by
-presence. Releasing a server cleans nothing.
+one machine give two Servers, and both can be claimed. Several systems behind one BMC swap their
+Servers at every look. Servers whose BMC refuses the password hold the few workers, and the others
+wait. A Reserved server found off is booted from the network again. Deleting any ServerMaintenance
+ends the active one. Approval counts by presence. Releasing a server cleans nothing.
 
 What follows from a claim or a maintenance is `metal_claims`. Left out: BIOS and firmware kinds,
-BMCUser, Endpoints with MAC prefixes, several systems behind one BMC, and of the newer generation
-everything but the operations `park` and `unpark` (`parks`, chosen by the site).
+BMCUser, Endpoints with MAC prefixes, and of the newer generation everything but the operations
+`park` and `unpark` (`parks`, chosen by the site).
 """
 
 import ipaddress
@@ -46,6 +47,11 @@ PROBE = (180.0, 420.0)
 """Seconds from power-on until the probe has booted from the network and reported."""
 DISCOVERY = 1800.0
 """`--discovery-timeout`."""
+WORKERS = 5
+"""`--server-max-concurrent-reconciles`."""
+POLLING = 120.0
+"""`--resource-polling-timeout`: how long a refused password holds a worker."""
+IGNORED = ("ignore-reconciliation", "ignore")
 HANGS = ("", "")
 """No answer: nothing is written, by nobody."""
 
@@ -67,6 +73,8 @@ class MetalOperator(Controller):
         """By UUID, which Server was probed; for the operator all Servers of that UUID have been."""
         self._stuck = ""
         """The BMC that was asked and never answered. There is one worker, and it waits."""
+        self._busy: dict[str, float] = {}
+        """Servers that hold a worker, and until when."""
 
     def keys(self, change: Change) -> Iterable[Key]:
         if change.gk == BMC_SECRET:
@@ -121,9 +129,10 @@ class MetalOperator(Controller):
             yield Key(MAINTENANCE, kept["namespace"], kept["name"])
 
     def _waiting(self) -> Iterable[Key]:
-        """Claims without a server: one may have become free."""
+        """Claims without a server: one may have become free. Also of a Bound one whose Server was
+        deleted and made again."""
         for claim in self.cluster.list(CLAIM):
-            if part(claim, "status").get("phase") != "Bound":
+            if part(claim, "status").get("phase") != "Bound" or not self.claims.has_server(claim):
                 yield key_of(CLAIM, claim)
 
     def reconcile(self, key: Key) -> float | None:
@@ -146,16 +155,16 @@ class MetalOperator(Controller):
         """Behind a BMC or a Server."""
         if obj["kind"] == "Server":
             bmc = self.cluster.get(BMC, part(obj, "spec.bmcRef").get("name", ""))
-            return None if bmc is None else self.machine(bmc)
+            found = None if bmc is None else self.machine(bmc)
+            behind = (found, *found.beside) if found is not None else ()
+            uuid = obj["spec"]["systemUUID"]
+            return next((one for one in behind if one.uuid == uuid), found)
         address = part(obj, "spec.access").get("ip", "")
         bmcs = self.world.services.get("bmc")
         return bmcs.machine(address) if isinstance(bmcs, redfish.Redfish) else None
 
     def _bmc(self, key: Key, bmc: Obj) -> float | None:
-        if notes_of(bmc).get(OPERATION) in (
-            "ignore-reconciliation",
-            "ignore",
-        ):
+        if notes_of(bmc).get(OPERATION) in IGNORED:
             return None
         if self._unreadable or self._held():
             # Nobody is served until that object is gone, or that BMC has answered.
@@ -191,7 +200,13 @@ class MetalOperator(Controller):
                 "serialNumber": machine.uuid[:8].upper(),
             },
         )
-        self._own_server(bmc, machine)
+        behind = [machine, *machine.beside]
+        if machine.beside:
+            # In the order in which they answer, which is another one every time.
+            version = bmc["metadata"]["resourceVersion"]
+            self.world.stream(self.cluster.name, "systems", key.name, version).shuffle(behind)
+        for number, one in enumerate(behind):
+            self._own_server(bmc, one, number)
         return None
 
     def _put_status(
@@ -250,8 +265,8 @@ class MetalOperator(Controller):
         good = user == machine.user and password == machine.password
         return good and machine.bmc != "refuses"
 
-    def _own_server(self, bmc: Obj, machine: Machine) -> None:
-        name = f"{bmc['metadata']['name']}-system-0"
+    def _own_server(self, bmc: Obj, machine: Machine, number: int) -> None:
+        name = f"{bmc['metadata']['name']}-system-{number}"
         labels = dict(labels_of(bmc))
         server = self.cluster.get(SERVER, name)
         if server is None:
@@ -277,6 +292,7 @@ class MetalOperator(Controller):
 
         def merge(live: Mutable) -> None:
             live["metadata"]["labels"] = {**labels_of(live), **labels}
+            live["spec"]["systemUUID"] = machine.uuid
 
         self.cluster.edit(SERVER, name, "", merge, manager=self.name)
 
@@ -287,6 +303,9 @@ class MetalOperator(Controller):
         state = part(server, "status").get("state", "")
         if "deletionTimestamp" in server["metadata"]:
             return self._end(key, state)
+        waits = self._worker(key, server, machine)
+        if waits:
+            return waits
         if machine is None or not self._reachable(server, machine):
             return RESYNC
         if self._operated(key, server, machine):
@@ -304,6 +323,24 @@ class MetalOperator(Controller):
                 return self.claims.maintained(key, server, machine)
             case _:
                 return RESYNC
+
+    def _worker(self, key: Key, server: Obj, machine: Machine | None) -> float:
+        """Seconds until a worker has time for it; 0: now. Whoever's BMC refuses the password keeps
+        its worker until that gives up."""
+        if notes_of(server).get(OPERATION) in IGNORED:
+            return RESYNC
+        now = self.world.elapsed()
+        self._busy = {name: until for name, until in self._busy.items() if until > now}
+        if key.name in self._busy:
+            return self._busy[key.name] - now
+        if len(self._busy) >= WORKERS:
+            return min(self._busy.values()) - now
+        bmc = self.cluster.get(BMC, server["spec"]["bmcRef"]["name"])
+        answers = machine is not None and machine.bmc not in ("hangs", "unreachable")
+        if bmc is None or machine is None or not answers or self._password(bmc, machine):
+            return 0.0
+        self._busy[key.name] = now + POLLING
+        return POLLING + RESYNC
 
     def _end(self, key: Key, state: str) -> float | None:
         if state == "Maintenance":
@@ -402,8 +439,8 @@ class MetalOperator(Controller):
         match asked:
             case "":
                 return False
-            case "ignore-reconciliation" | "ignore" | "power-cycle-server":
-                # The last is refused by the BMC; the annotation stays and blocks the Server.
+            case "power-cycle-server":
+                # Refused by the BMC; the annotation stays and blocks the Server.
                 return True
             case "force-off-server":
                 redfish.switch(self.world, machine, on=False, who=self.name)

@@ -67,6 +67,10 @@ class Claims:
 
         self.cluster.edit(CLAIM, key.name, key.namespace, add, manager=self.op.name)
 
+    def has_server(self, claim: Obj) -> bool:
+        server = self.cluster.get(SERVER, part(claim, "spec.serverRef").get("name", ""))
+        return server is not None and self._holds(server, claim)
+
     def _holds(self, server: Obj, claim: Obj) -> bool:
         holder = part(server, "spec.serverClaimRef")
         return holder.get("uid") == claim["metadata"]["uid"]
@@ -205,7 +209,8 @@ class Claims:
         )
 
     def available(self, key: Key, server: Obj, machine: Machine) -> float | None:
-        """Off, or made so: also when somebody switched it on by hand."""
+        """Off, or made so: by hand or by the claim of its twin, the operator does not know who
+        switched it on."""
         if self._begin_maintenance(key, server):
             return None
         boot = self.cluster.get(BOOT, key.name, MANAGER_NAMESPACE)
@@ -218,7 +223,10 @@ class Claims:
                 live["spec"].pop("bootConfigurationRef", None)
 
             self.cluster.edit(SERVER, key.name, "", idle, manager=self.op.name)
-        if machine.on and not machine.owner:
+        if machine.on:
+            if machine.owner:
+                who = f"{self.op.name} switched off {machine.name}"
+                self.world.truth.hurt(f"{who}, which {machine.owner} holds")
             redfish.switch(self.world, machine, on=False, who=self.op.name)
         shown = self.op.power_of(machine)
         if part(server, "status").get("powerState") != shown:

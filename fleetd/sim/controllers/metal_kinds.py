@@ -47,7 +47,6 @@ DEFINITIONS = (
         "servers",
         namespaced=False,
         lists=_CONDITIONS,
-        immutable=("spec.systemUUID",),
         columns=(
             Column("SystemUUID", "spec.systemUUID"),
             Column("PowerState", "status.powerState"),

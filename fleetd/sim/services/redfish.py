@@ -97,20 +97,21 @@ class Redfish:
         return self._inside(machine, request, path)
 
     def _inside(self, machine: Machine, request: HttpRequest, path: str) -> HttpResponse:
-        system = f"{_ROOT}/Systems/{machine.uuid}"
+        systems = {f"{_ROOT}/Systems/{one.uuid}": one for one in (machine, *machine.beside)}
         pages: dict[str, Callable[[], dict[str, Any]]] = {
-            f"{_ROOT}/Systems": lambda: _members(f"{_ROOT}/Systems", system),
-            system: lambda: _system(machine, system),
+            f"{_ROOT}/Systems": lambda: _members(f"{_ROOT}/Systems", *systems),
             f"{_ROOT}/Managers": lambda: _members(f"{_ROOT}/Managers", f"{_ROOT}/Managers/BMC"),
             f"{_ROOT}/Managers/BMC": _manager,
         }
-        if path == f"{system}/Actions/ComputerSystem.Reset" and request.method == "POST":
-            return self._reset(machine, request.body)
-        if path not in pages:
+        reset = systems.get(path.removesuffix("/Actions/ComputerSystem.Reset"))
+        if reset is not None and path not in systems and request.method == "POST":
+            return self._reset(reset, request.body)
+        if path not in pages and path not in systems:
             return _error(404, "Base.1.0.ResourceMissingAtURI", f"{path} was not found")
         if request.method not in ("GET", "HEAD", "PATCH"):
             return _error(405, "Base.1.0.OperationNotAllowed", f"{request.method} is not allowed")
-        return _answer(200, pages[path]())
+        shown = _system(systems[path], path) if path in systems else pages[path]()
+        return _answer(200, shown)
 
     def _reset(self, machine: Machine, body: bytes) -> HttpResponse:
         try:

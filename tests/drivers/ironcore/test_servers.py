@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from drivers.ironcore import client, manifests
+from drivers.ironcore import manifests
 from drivers.ironcore.driver import IroncoreDriver
-from fleetd.secrets import Secret
 from fleetd.sim import loop
 from fleetd.vocabulary import Failed, Step
 from tests.conformance.driver import suite
@@ -150,36 +149,51 @@ def test_another_object_with_the_same_address_is_found_after_the_fact() -> None:
     loop.run(place.play(act))
 
 
-def test_two_machines_behind_one_bmc_are_refused() -> None:
-    """metal-operator would swap their identities (danger 3)."""
-
-    class Two:
-        def get(self, url: str, **_: Any) -> Any:
-            members = [{"@odata.id": f"/redfish/v1/Systems/{n}"} for n in (1, 2)]
-            return _Page({"Members": members} if url.endswith("Systems") else {"UUID": "u"})
-
-    answer = client.ask(Two(), "https://192.0.2.1", "u", Secret("secret-password"))  # pyright: ignore[reportArgumentType]
-    assert answer.systems == 2
+def test_two_new_entries_of_one_machine_are_both_held() -> None:
+    """Neither has an object yet that would tell; enrolled together, both would be claimed
+    (danger 2). The one that stays in the documents is enrolled."""
 
     async def act(region: Region) -> None:
         driver = IroncoreDriver(region.tools)
-        seen = await driver.observe(ONE)
-        many = replace(seen, facts={"observed": {"bmc": "answers", "systems": 2}})
-        (step,) = driver.propose(ONE, many)
+        machines = region.world.truth.machines
+        machines["metal-02"].uuid = machines["metal-01"].uuid
+        await driver.observe(ONE)
+        for server in (TWO, ONE):
+            assert await region.reason(driver, server) == "SameMachineTwice"
+            assert list(await _steps(driver, server)) == []
+        left = {ref: one for ref, one in region.fleet.known.resources.items() if ref != TWO.ref}
+        region.fleet.known = replace(region.fleet.known, resources=left)
+        assert await region.road(driver, ONE) == "Ready"
+
+    loop.run(place.play(act))
+
+
+def test_two_machines_behind_one_bmc_are_refused() -> None:
+    """metal-operator would swap their identities (danger 3)."""
+
+    async def act(region: Region) -> None:
+        driver = IroncoreDriver(region.tools)
+        machines = region.world.truth.machines
+        machines["metal-01"].beside.append(machines["metal-02"])
+        assert await region.reason(driver, ONE) == "SeveralMachines"
+        (step,) = await _steps(driver, ONE)
         assert isinstance(await driver.apply(step), Failed)
         assert region.metal.list(BMC) == []
 
     loop.run(place.play(act))
 
 
-class _Page:
-    status_code = 200
+def test_a_second_machine_behind_an_enrolled_bmc_is_told() -> None:
+    """A chassis got another blade: the operator mixes them up from now on (danger 3)."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
-        self.body = body
+    async def act(region: Region) -> None:
+        driver = await _enrolled(region, ONE)
+        machines = region.world.truth.machines
+        machines["metal-01"].beside.append(machines["metal-02"])
+        await asyncio.sleep(180)
+        assert await region.reason(driver, ONE) == "SeveralMachines"
 
-    def json(self) -> dict[str, Any]:
-        return self.body
+    loop.run(place.play(act))
 
 
 def test_a_wrong_password_is_seen_although_the_operator_says_ready() -> None:
@@ -233,6 +247,62 @@ def test_one_that_hangs_is_quarantined_and_released() -> None:
         assert await region.road(driver, ONE) == "Ready"
         notes = (region.metal.get(BMC, "metal-01") or {})["metadata"]["annotations"]
         assert "metal.ironcore.dev/operation" not in notes
+
+    loop.run(place.play(act))
+
+
+def test_refused_passwords_do_not_hold_up_the_others() -> None:
+    """Quarantined with their Servers, they leave the operator's workers alone (danger 5)."""
+
+    async def act(region: Region) -> None:
+        names = [f"metal-0{number}" for number in range(1, 7)]
+        servers = [want("server", name) for name in names]
+        driver = await _enrolled(region, *servers)
+        for name in names[1:]:
+            region.world.truth.machines[name].bmc = "refuses"
+        await asyncio.sleep(180)
+        for server in servers[1:]:
+            await region.carry_out(driver, await _steps(driver, server))
+        await asyncio.sleep(300)
+
+        def touch(live: dict[str, Any]) -> None:
+            live["metadata"]["labels"]["look"] = "again"
+
+        for name in names[1:]:
+            region.metal.edit(SERVER, f"{name}-system-0", "", touch, manager="t")
+        await asyncio.sleep(1)
+        _claim(region, "c", serverRef={"name": "metal-01-system-0"})
+        await asyncio.sleep(30)
+        assert region.world.truth.machines["metal-01"].on
+
+    loop.run(place.play(act))
+
+
+def test_maintenance_of_servers_is_left_alone() -> None:
+    """No ServerMaintenance is written or deleted and nothing is approved: deleting any would end
+    the active one, and any value approves (dangers 6 and 7)."""
+
+    async def act(region: Region) -> None:
+        driver = await _enrolled(region, ONE)
+        _claim(region, "c")
+        await asyncio.sleep(30)
+        for name, policy in (("active", "Enforced"), ("second", "OwnerApproval")):
+            region.metal.create(
+                {
+                    "apiVersion": "metal.ironcore.dev/v1alpha1",
+                    "kind": "ServerMaintenance",
+                    "metadata": {"name": name, "namespace": "mine"},
+                    "spec": {"policy": policy, "serverRef": {"name": "metal-01-system-0"}},
+                },
+                manager="t",
+            )
+            await asyncio.sleep(10)
+        before = len(region.ledger.deeds)
+        assert await region.reason(driver, ONE) == "InMaintenance"
+        assert list(await _steps(driver, ONE)) == []
+        (refused,) = await _steps(driver, replace(ONE, absent=True))
+        assert isinstance(await driver.apply(refused), Failed)
+        assert len(region.ledger.deeds) == before
 
     loop.run(place.play(act))
 

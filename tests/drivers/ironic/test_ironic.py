@@ -194,6 +194,30 @@ def test_the_same_machine_is_not_enrolled_twice() -> None:
     play(act)
 
 
+def test_two_new_entries_of_one_machine_are_both_held() -> None:
+    """No node tells yet; their BMCs do, and enrolled together both would be deployed."""
+
+    async def act(on: Stage) -> None:
+        on.machine("r1-s02").uuid = on.machine().uuid
+        await on.steps()
+        for name in ("r1-s02", "r1-s01"):
+            assert await on.reason(on.want(name)) == "SameMachineTwice"
+            assert await on.steps(name) == []
+
+    play(act)
+
+
+def test_several_machines_behind_one_bmc_are_not_enrolled() -> None:
+    """A node is one machine; which of them it would be is chance."""
+
+    async def act(on: Stage) -> None:
+        on.machine().beside.append(on.machine("r1-s02"))
+        assert await on.reason() == "SeveralMachines"
+        assert await on.steps() == []
+
+    play(act)
+
+
 def test_a_node_of_that_name_with_another_bmc_is_left_alone() -> None:
     """The step says so and fails; the node is not touched."""
 
