@@ -27,6 +27,8 @@ CONFIRM = "confirm-deletion"
 REFUSED = "refuse"
 CONFIRMATION = "confirmation.gardener.cloud/deletion"
 DEADLINE = timedelta(seconds=30)
+UNCLEANED = "its servers are free again with all that is on their disks, which nobody wipes"
+"""The metal operator cleans nothing, and its next claim may bind in the same second."""
 _CONFIRMED = {"cluster": "Shoot", "garden-project": "Project"}
 """What a garden deletes only after a confirmation."""
 
@@ -184,14 +186,19 @@ class GardenerDriver(ObjectDriver):
             return [step]
         wanted = steps[0].args["manifest"]["spec"]
         rolled = shoots.rolled(wanted, live)
-        fallen = (*rolled, *(pool for pool in shoots.shrunk(wanted, live) if pool not in rolled))
+        shrunk = shoots.shrunk(wanted, live)
+        fallen = (*rolled, *(pool for pool in shrunk if pool not in rolled))
         if not fallen:
             return list(steps)
         servers: Facts = observed.get("servers") or {}
         down = {want.ref} | {
             Ref("server", name) for pool in fallen for name in servers.get(pool, ())[:1]
         }
-        words = [f"replaces the nodes of {', '.join(fallen)} one after the other"]
+        words: list[str] = []
+        if rolled:
+            words.append(f"replaces the nodes of {', '.join(rolled)} one after the other")
+        if shrunk:
+            words.append(f"gives back servers of {', '.join(shrunk)}: {UNCLEANED}")
         older = [pool for pool in shoots.older_images(wanted, live) if pool in rolled]
         if older:
             words.append(f"goes back to an older image on {', '.join(older)}")
@@ -209,11 +216,12 @@ class GardenerDriver(ObjectDriver):
         notes: Facts = seen.get("metadata", {}).get("annotations", {})
         if notes.get(CONFIRMATION) == "true":
             return steps
+        why = f"confirm that {kind} {target.args['name']} may be deleted: it was retired"
         confirm = make_step(
             want,
             CONFIRM,
             target.args,
-            why=f"confirm that {kind} {target.args['name']} may be deleted: it was retired",
+            why=f"{why}; {UNCLEANED}" if kind == "Shoot" else why,
             deadline=DEADLINE,
             destroys=[want.ref],
         )

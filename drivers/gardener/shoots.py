@@ -5,16 +5,22 @@ Pure. Gardener replaces every node of a pool when its image, its machine type or
 of Kubernetes changes; a patch version only restarts the kubelet. What it refuses it refuses in the
 middle of a plan, so it is found out here. Two things that it takes and should not are told as
 well: an older image on a pool that is rolled, and a CloudProfile whose type was changed in use.
+So is a constraint that says beforehand that an upgrade would go wrong.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from fleetd.kube import facts
+
 Object = Mapping[str, Any]
 
 ROLLING = "AutoRollingUpdate"
 MANUAL = "ManualInPlaceUpdate"
+CONSTRAINTS = ("MaintenancePreconditionsSatisfied", "CRDsWithProblematicConversionWebhooks")
+"""Those that are about upgrades; others are about sleeping and renewing certificates."""
+_LISTED = ("labels", "taints", "zones", "kubernetes")
 _IMMUTABLE = (
     ("region",),
     ("provider", "type"),
@@ -66,6 +72,7 @@ def refusals(wanted: Object, shoot: Object, profile: Object | None, now: datetim
         *_versions(wanted, live),
         *_pools(wanted, live),
         *_pending(wanted, live, shoot.get("status") or {}),
+        *_constraints(wanted, live, shoot.get("status") or {}),
         *(_missing(wanted, live, profile.get("spec") or {}, now) if profile is not None else ()),
     ]
 
@@ -185,9 +192,24 @@ def _pending(wanted: Object, live: Object, status: Object) -> Iterator[str]:
         old = before.get(name)
         if name not in locked or old is None:
             continue
-        size = any(old.get(key) != worker[key] for key in ("minimum", "maximum"))
-        if not same_version or size or _nature(worker, wanted) != _nature(old, live):
+        if not same_version or _touched(worker, old):
             yield f"pool {name} is being updated in place; nothing of it can change until then"
+
+
+def _touched(worker: Object, old: Object) -> bool:
+    """Whether anything of a pool changes, be it that something is taken away."""
+    taken = any(len(old.get(key) or ()) > len(worker.get(key) or ()) for key in _LISTED)
+    return taken or bool(facts.differences(worker, old))
+
+
+def _constraints(wanted: Object, live: Object, status: Object) -> Iterator[str]:
+    """A constraint blocks nothing now. What it warns of happens in an upgrade."""
+    same = wanted["kubernetes"]["version"] == live["kubernetes"]["version"]
+    if same and not rolled(wanted, live):
+        return
+    for one in status.get("constraints") or ():
+        if one["type"] in CONSTRAINTS and one["status"] == "False":
+            yield f"{one['type']} is False: {one.get('message') or one.get('reason')}"
 
 
 def _missing(wanted: Object, live: Object, profile: Object, now: datetime) -> Iterator[str]:
@@ -212,18 +234,35 @@ def _missing(wanted: Object, live: Object, profile: Object, now: datetime) -> It
             yield f"the CloudProfile does not offer machine type {name}"
         if old is None or _image(old) != _image(worker):
             yield from image_missing(_image(worker), profile, now)
+        if old is not None and worker.get("updateStrategy", ROLLING) != ROLLING:
+            yield from _too_far(worker, old, profile)
+
+
+def _too_far(worker: Object, old: Object, profile: Object) -> Iterator[str]:
+    """An image may be too old to become the wanted one in place."""
+    offered = _offered(_image(worker), profile)
+    least = str(((offered or {}).get("inPlaceUpdates") or {}).get("minVersionForUpdate") or "")
+    has, wants = (str(_image(one).get("version", "")) for one in (old, worker))
+    if has != wants and numbers(has) < numbers(least):
+        yield f"pool {worker['name']} cannot go from image {has} to {wants} in place: {least} first"
+
+
+def _offered(image: Object, profile: Object) -> Object | None:
+    for one in profile.get("machineImages") or ():
+        for offered in one["versions"] if one["name"] == image.get("name") else ():
+            if offered["version"] == image.get("version"):
+                return offered
+    return None
 
 
 def image_missing(image: Object, profile: Object, now: datetime) -> Iterator[str]:
     """Why a pool cannot get this image, if it cannot."""
-    name, version = image.get("name"), image.get("version")
-    for one in profile.get("machineImages") or ():
-        for offered in one["versions"] if one["name"] == name else ():
-            if offered["version"] == version:
-                if expired(offered, now):
-                    yield f"image {name} {version} is expired"
-                return
-    yield f"the CloudProfile does not offer image {name} {version}"
+    named = f"image {image.get('name')} {image.get('version')}"
+    offered = _offered(image, profile)
+    if offered is None:
+        yield f"the CloudProfile does not offer {named}"
+    elif expired(offered, now):
+        yield f"{named} is expired"
 
 
 def expired(offered: Object, now: datetime) -> bool:

@@ -326,3 +326,26 @@ def test_a_version_in_use_cannot_leave_the_profile() -> None:
         assert "version is still in use by shoot 'garden-fleet/cp-a'" in found[1]
 
     loop.run(place.play(act))
+
+
+def test_another_order_of_keys_is_another_spec_for_a_put() -> None:
+    """Danger 11: the bytes of the provider's parts count; merge patch and apply keep them."""
+
+    async def act(region: Region) -> None:
+        _garden(region)
+        made = region.garden.create(_shoot(), manager="t")
+
+        def reorder(live: dict[str, Any]) -> None:
+            given = live["spec"]["provider"]["controlPlaneConfig"]
+            live["spec"]["provider"]["controlPlaneConfig"] = dict(reversed(given.items()))
+
+        put = region.garden.edit(SHOOT, "cp-a", SPACE, reorder, manager="t")
+        assert put is not None
+        body = _shoot()
+        applied = region.garden.apply(body, manager="t", force=True)
+        again = region.garden.apply(body, manager="t", force=True)
+        assert put["metadata"]["generation"] == made["metadata"]["generation"] + 1
+        assert again["metadata"]["generation"] == applied["metadata"]["generation"]
+        assert applied["metadata"]["generation"] == put["metadata"]["generation"]
+
+    loop.run(place.play(act))

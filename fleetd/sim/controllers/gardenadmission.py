@@ -8,6 +8,8 @@ Shoot's spec is answered with is `gardenadmission_shoot`. Left out: quotas, seed
 users, SecretBindings, exposure classes, what only webhooks of extensions do.
 """
 
+import json
+
 from fleetd.sim.controllers import gardenadmission_shoot as shoots
 from fleetd.sim.controllers.metal_parts import items_of, notes_of, part
 from fleetd.sim.kube import refusal
@@ -38,12 +40,19 @@ _CONDITIONS = {"status.conditions": ("type",)}
 
 def _spec_bumps(old: Obj, new: Obj) -> bool:
     """With `confineSpecUpdateRollout` a changed spec waits for the window: the generation stays,
-    except for hibernation."""
+    except for hibernation. Of the provider's parts the bytes are compared: another order of keys
+    is another spec."""
     before, after = part(old, "spec"), part(new, "spec")
-    if before == after:
+    if before == after and _raw(before) == _raw(after):
         return False
     confined = part(after, "maintenance").get("confineSpecUpdateRollout")
     return not confined or before.get("hibernation") != after.get("hibernation")
+
+
+def _raw(spec: Obj) -> str:
+    provider = part(spec, "provider")
+    kept = ("infrastructureConfig", "controlPlaneConfig")
+    return json.dumps([provider.get(name) for name in kept])
 
 
 DEFINITIONS = (

@@ -379,6 +379,15 @@ def _machine(worker: Obj, was: Obj | None, offer: Obj, now: datetime) -> str:
             f".image: Invalid value: machine image version '{image['name']}:{image['version']}' "
             f"is expired, supported machine image versions are: [{listed}]"
         )
+    least = part(found, "inPlaceUpdates").get("minVersionForUpdate", "")
+    current = part(was, "machine.image").get("version", "")
+    in_place = worker.get("updateStrategy") in (IN_PLACE, MANUAL)
+    if was is not None and in_place and numbers(current) < numbers(least):
+        return (
+            f".image: Invalid value: machine image version '{image['name']}:{image['version']}' "
+            "cannot be in-place updated from the current version, supported machine image "
+            f"versions are: [{listed}]"
+        )
     return ""
 
 

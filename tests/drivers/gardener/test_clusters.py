@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from drivers.gardener import manifests
+from drivers.gardener import manifests, shoots
 from drivers.gardener.driver import GardenerDriver
 from drivers.ironcore.driver import IroncoreDriver
 from fleetd.sim import loop
@@ -164,24 +165,129 @@ def test_what_the_garden_would_refuse_is_held_with_the_reason(
     loop.run(place.play(act))
 
 
-def test_a_pool_that_is_updated_in_place_is_not_touched_meanwhile() -> None:
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"kubernetes": "1.33.5"},
+        {"workers": {"maximum": 3}},
+        {"workers": {"labels": {"team": "a"}}},
+        {"workers": {"drainTimeout": "40d"}},
+    ],
+)
+def test_a_pool_that_is_updated_in_place_is_not_touched_meanwhile(spec: dict[str, Any]) -> None:
     """While an update is pending the garden refuses any change of the pool (danger 14)."""
 
     async def act(region: Region) -> None:
         driver = await up(region)
-        status = (region.garden.get(SHOOT, "hv", "garden-cobalt") or {})["status"]
-        pending = {"pendingWorkerUpdates": {"manualInPlaceUpdate": ["compute"]}}
-        region.garden.set_status(
-            SHOOT, "hv", "garden-cobalt", {**status, "inPlaceUpdates": pending}, manager="t"
-        )
+        _pending(region)
         await asyncio.sleep(1)
-        (step,) = await proposed(
-            region, driver, changed(want("cluster", "hv"), kubernetes="1.33.5")
-        )
+        cluster = want("cluster", "hv")
+        if "workers" in spec:
+            pools = [{**one, **spec["workers"]} for one in cluster.spec["workers"]]
+            other = changed(cluster, workers=pools)
+        else:
+            other = changed(cluster, **spec)
+        (step,) = await proposed(region, driver, other)
         assert step.verb == "refuse"
         assert "being updated in place" in step.why
 
     loop.run(place.play(act))
+
+
+def test_other_pools_may_change_while_one_is_updated_in_place() -> None:
+    """Only the pool that is named is locked."""
+
+    async def act(region: Region) -> None:
+        driver = await up(region)
+        _pending(region)
+        await asyncio.sleep(1)
+        cluster = want("cluster", "hv")
+        more = [*cluster.spec["workers"], {**cluster.spec["workers"][0], "name": "more"}]
+        (step,) = await proposed(region, driver, changed(cluster, workers=more))
+        assert step.verb == "apply"
+
+    loop.run(place.play(act))
+
+
+@pytest.mark.parametrize(("version", "verb"), [("1.33.5", "refuse"), ("1.33.4", "apply")])
+def test_a_constraint_that_is_false_holds_an_upgrade(version: str, verb: str) -> None:
+    """It blocks nothing now; what it warns of would happen in the upgrade. Others go on."""
+
+    async def act(region: Region) -> None:
+        driver = await up(region)
+        cluster = want("cluster", "hv")
+        assert cluster.spec["kubernetes"] == "1.33.4"
+        status = (region.garden.get(SHOOT, "hv", "garden-cobalt") or {})["status"]
+        said = {
+            "type": "MaintenancePreconditionsSatisfied",
+            "status": "False",
+            "reason": "ProblematicWebhooks",
+            "message": "webhook x fails closed",
+        }
+        region.garden.set_status(
+            SHOOT, "hv", "garden-cobalt", {**status, "constraints": [said]}, manager="t"
+        )
+        await asyncio.sleep(1)
+        (step,) = await proposed(
+            region, driver, changed(cluster, kubernetes=version, labels={"a": "b"})
+        )
+        assert step.verb == verb
+        assert ("webhook x fails closed" in step.why) == (verb == "refuse")
+
+    loop.run(place.play(act))
+
+
+def test_an_image_too_far_for_an_update_in_place_is_told() -> None:
+    """The garden refuses to jump over a version that must come between."""
+    image = {"name": "gardenlinux", "version": "2000.1.0"}
+    offered = {**image, "inPlaceUpdates": {"supported": True, "minVersionForUpdate": "1900.0.0"}}
+    profile: dict[str, Any] = {
+        "spec": {
+            "kubernetes": {"versions": []},
+            "machineImages": [{"name": "gardenlinux", "versions": [offered]}],
+        }
+    }
+    live = _one_pool({"name": "gardenlinux", "version": "1877.4.0"}, "AutoInPlaceUpdate")
+    now = datetime(2026, 3, 3, tzinfo=UTC)
+
+    held = shoots.refusals(
+        _one_pool(image, "AutoInPlaceUpdate"), {"spec": live, "status": {}}, profile, now
+    )
+
+    assert held == [
+        "pool compute cannot go from image 1877.4.0 to 2000.1.0 in place: 1900.0.0 first"
+    ]
+
+
+def _one_pool(image: dict[str, str], strategy: str) -> dict[str, Any]:
+    pool = {"name": "compute", "machine": {"type": "m", "image": image}, "updateStrategy": strategy}
+    return {
+        "kubernetes": {"version": "1.33.4"},
+        "provider": {"type": "ironcore-metal", "workers": [pool]},
+    }
+
+
+def test_who_gives_servers_back_is_told_that_nobody_wipes_them() -> None:
+    """The next claim gets the old disks (danger 9): said where servers are freed."""
+
+    async def act(region: Region) -> None:
+        driver = await up(region)
+        cluster = want("cluster", "hv")
+        fewer = [{**one, "minimum": 0, "maximum": 0} for one in cluster.spec["workers"]]
+        steps = await proposed(region, driver, changed(cluster, workers=fewer))
+        gone = await proposed(region, driver, replace(cluster, absent=True))
+        for step in (steps[0], gone[0]):
+            assert "which nobody wipes" in step.why
+
+    loop.run(place.play(act))
+
+
+def _pending(region: Region) -> None:
+    status = (region.garden.get(SHOOT, "hv", "garden-cobalt") or {})["status"]
+    pending = {"pendingWorkerUpdates": {"manualInPlaceUpdate": ["compute"]}}
+    region.garden.set_status(
+        SHOOT, "hv", "garden-cobalt", {**status, "inPlaceUpdates": pending}, manager="t"
+    )
 
 
 def test_a_profile_of_another_type_is_told_instead_of_failing_every_write() -> None:
