@@ -240,8 +240,9 @@ def _missing(wanted: Object, live: Object, profile: Object, now: datetime) -> It
 
 def _too_far(worker: Object, old: Object, profile: Object) -> Iterator[str]:
     """An image may be too old to become the wanted one in place."""
-    offered = _offered(_image(worker), profile)
-    least = str(((offered or {}).get("inPlaceUpdates") or {}).get("minVersionForUpdate") or "")
+    offered: Object = _offered(_image(worker), profile) or {}
+    updates: Object = offered.get("inPlaceUpdates") or {}
+    least = str(updates.get("minVersionForUpdate") or "")
     has, wants = (str(_image(one).get("version", "")) for one in (old, worker))
     if has != wants and numbers(has) < numbers(least):
         yield f"pool {worker['name']} cannot go from image {has} to {wants} in place: {least} first"

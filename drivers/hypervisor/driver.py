@@ -84,7 +84,12 @@ class HypervisorDriver(ObjectDriver):
         return {
             "objects": hosts,
             "nodes": shown,
-            "nova": {"asked": nova.asked, "said": nova.said, "hosts": others},
+            "nova": {
+                "asked": nova.asked,
+                "said": nova.said,
+                "hosts": others,
+                "working": [host for host in others if nova.working(host)],
+            },
             "clashes": marks.clashes(sorted(shown), others),
             "tests": self._tests(want),
         }

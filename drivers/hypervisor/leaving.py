@@ -96,26 +96,18 @@ def is_empty(host: Facts) -> bool:
 
 
 def has_room(seen: Facts, name: str) -> bool:
-    """Whether its machines have somewhere to go, as far as can be known: none are on it, or
-    another host of the cloud is in service."""
+    """Whether its machines have somewhere to go, as far as can be known: none are on it, or they
+    fit on the hosts that stay. Of a host that nobody asked about yet: another one is in service."""
     if not seen["nova"]["asked"]:
         return False
     host = next((one for one in seen["objects"] if one["metadata"]["name"] == name), None)
-    if host is not None and host["observed"]["nova"].get("servers") == 0:
+    nova: Facts = host["observed"]["nova"] if host is not None else {}
+    if nova.get("servers") == 0:
         return True
-    mine = {
-        str(one["metadata"]["name"]): one["observed"]["nova"]
-        for one in seen["objects"]
-        if not one["spec"].get("maintenance")
-    }
-    up = [
-        other
-        for other, nova in mine.items()
-        if nova.get("status") == "enabled" and nova.get("state") == "up" and other != name
-    ]
-    known = {str(one["metadata"]["name"]) for one in seen["objects"]}
-    elsewhere = [other for other in seen["nova"]["hosts"] if other not in known]
-    return bool(up or elsewhere)
+    if "room" in nova:
+        return bool(nova["room"])
+    leaving = {one["metadata"]["name"] for one in seen["objects"] if one["spec"].get("maintenance")}
+    return any(other not in leaving and other != name for other in seen["nova"]["working"])
 
 
 def all_gone(want: Resource, hosts: Sequence[Facts]) -> bool:

@@ -7,8 +7,8 @@ and where it cannot be asked that is a fact as well. Messages of conditions are 
 those that are read: some carry another request id at every write.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivers.hypervisor import marks
@@ -35,6 +35,12 @@ class Nova:
     """When a machine last left a host."""
     stuck: Mapping[str, int] = field(default_factory=dict[str, int])
     """Migrations that ended in error since then, by host."""
+    room: frozenset[str] = frozenset()
+    """Hosts that were asked about whose machines fit on those that stay."""
+
+    def working(self, host: str) -> bool:
+        found = self.services.get(host) or {}
+        return found.get("status") == "enabled" and found.get("state") == "up"
 
 
 def ask(cloud: client.Cloud, leaving: Sequence[str]) -> Nova:
@@ -48,15 +54,49 @@ def ask(cloud: client.Cloud, leaving: Sequence[str]) -> Nova:
     servers: dict[str, int] = {}
     moved: dict[str, str] = {}
     stuck: dict[str, int] = {}
+    on = {host: cloud.servers_on(host) for host in leaving}
     for host in leaving:
-        servers[host] = len(cloud.servers_on(host))
+        servers[host] = len(on[host])
         tries = [one for one in cloud.migrations(host) if one["source_compute"] == host]
         done = [str(one["updated_at"]) for one in tries if one["status"] == "completed"]
         moved[host] = max(done, default="")
         stuck[host] = sum(
             1 for one in tries if one["status"] == "error" and str(one["updated_at"]) > moved[host]
         )
-    return Nova(asked=True, services=services, servers=servers, moved=moved, stuck=stuck)
+    made = Nova(asked=True, services=services, servers=servers, moved=moved, stuck=stuck)
+    return replace(made, room=frozenset(_fitting(cloud, made, on)))
+
+
+def _fitting(cloud: client.Cloud, nova: Nova, on: Mapping[str, Sequence[Facts]]) -> Iterator[str]:
+    """One after the other, by name: what a host takes with it, the next does not find. The
+    largest machine must fit on one host, and all of them on all that stay."""
+    sizes = {host: [_size(one) for one in machines] for host, machines in on.items() if machines}
+    every = [size for machines in sizes.values() for size in machines]
+    if not every or None in every:
+        return  # what is not known counts as full
+    known = [size for size in every if size is not None]
+    largest = max(size[0] for size in known), max(size[1] for size in known)
+    names = cloud.providers()
+    free = [0, 0]
+    for uuid, has in cloud.candidates(*largest).items():
+        host = names.get(uuid, "")
+        if nova.working(host) and host not in on:
+            for number, kind in enumerate(("VCPU", "MEMORY_MB")):
+                free[number] += int(has[kind]["capacity"]) - int(has[kind]["used"])
+    for host in sorted(sizes):
+        for size in sizes[host]:
+            for number in (0, 1):
+                free[number] -= size[number] if size is not None else 0
+        if min(free) < 0:
+            return
+        yield host
+
+
+def _size(server: Facts) -> tuple[int, int] | None:
+    flavor = shape.part(server, "flavor")
+    if "vcpus" not in flavor or "ram" not in flavor:
+        return None
+    return int(flavor["vcpus"]), int(flavor["ram"])
 
 
 def _why(service: Facts) -> str:
@@ -98,6 +138,7 @@ def _of_nova(nova: Nova, name: str) -> dict[str, Any]:
     found = dict(nova.services.get(name) or {"status": "missing"})
     if name in nova.servers:
         found |= {"servers": nova.servers[name], "failedMoves": nova.stuck[name]}
+        found["room"] = name in nova.room
     return found
 
 
@@ -110,12 +151,13 @@ def _condition(one: Facts) -> dict[str, Any]:
 
 
 def _eviction(obj: Facts, moved: str) -> dict[str, Any]:
-    one = shape.condition(obj, "Evicting")
+    one, move = shape.condition(obj, "Evicting"), shape.condition(obj, "MigratingInstance")
     since = str(one.get("lastTransitionTime") or obj["metadata"].get("creationTimestamp") or "")
     stamp = moved.partition(".")[0] + "Z" if moved else ""
     return {
         "failed": one.get("status") == "False" and one.get("reason") != "Succeeded",
         "done": one.get("status") == "False" and one.get("reason") == "Succeeded",
+        "moveFailed": move.get("status") == "False" and move.get("reason") == "Failed",
         "changedAt": max(since, stamp),
         "outstanding": len(shape.part(obj, "status").get("outstandingInstances") or ()),
     }

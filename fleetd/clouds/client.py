@@ -33,6 +33,8 @@ COMPUTE = "2.88"
 """Microversion: uuids of services and hypervisors, servers of a hypervisor, migrations by host."""
 PLACEMENT = "1.6"
 """Microversion: traits."""
+ROOM = "1.22"
+"""Microversion of Placement: candidates without some trait."""
 VERSIONS: Mapping[str, str] = {
     "compute": "2.1",
     "network": "2.0",
@@ -234,6 +236,21 @@ class Cloud:
 
     def make_trait(self, name: str) -> None:
         self._at("placement").put(f"/traits/{name}", microversion=PLACEMENT, raise_exc=True)
+
+    def providers(self) -> dict[str, str]:
+        """Names of all hosts in Placement, by uuid."""
+        path = "/resource_providers"
+        found = self._list(self._at("placement"), path, "resource_providers", PLACEMENT)
+        return {str(one["uuid"]): str(one["name"]) for one in found}
+
+    def candidates(self, vcpus: int, memory: int) -> dict[str, Json]:
+        """Hosts that are not disabled and have room for a machine of this size, by uuid: what they
+        have and what is used of it. This is what Nova's scheduler asks."""
+        size = f"VCPU:{vcpus},MEMORY_MB:{memory}"
+        path = f"/allocation_candidates?resources={size}&required=!COMPUTE_STATUS_DISABLED"
+        answer = self._at("placement").get(path, microversion=ROOM, raise_exc=True)
+        summaries: Json = _decoded(answer).get("provider_summaries") or {}
+        return {uuid: dict(shape.part(one, "resources")) for uuid, one in summaries.items()}
 
     # Accounts.
 

@@ -13,7 +13,15 @@ from typing import Any
 from fleetd.sim.services import openstack_http as http
 from fleetd.sim.services import openstack_shape as shape
 from fleetd.sim.services.openstack import DEPLOYED
-from fleetd.sim.services.openstack_compute import Aggregate, Host, Migration, Vm, show
+from fleetd.sim.services.openstack_compute import (
+    VM_MEMORY,
+    VM_VCPUS,
+    Aggregate,
+    Host,
+    Migration,
+    Vm,
+    show,
+)
 from fleetd.sim.services.openstack_http import Api, Call, Refused, route
 from fleetd.sim.world import HttpResponse
 
@@ -224,6 +232,7 @@ def _server(vm: Vm) -> dict[str, Any]:
         "name": vm.name,
         "status": vm.status,
         "tenant_id": vm.project,
+        "flavor": {"original_name": "small", "vcpus": VM_VCPUS, "ram": VM_MEMORY, "disk": 0},
         "OS-EXT-SRV-ATTR:host": vm.host,
         "OS-EXT-SRV-ATTR:hypervisor_hostname": vm.host,
         **({"fault": {"message": vm.fault, "code": 500}} if vm.fault else {}),

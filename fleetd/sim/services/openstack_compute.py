@@ -31,6 +31,8 @@ STANDARD_TRAITS = tuple(
 )
 ROOM = 20
 """Virtual machines that fit on a host of the simulated cloud."""
+VM_VCPUS, VM_MEMORY = 2, 4096
+"""All virtual machines are of one size, in MiB."""
 TESTS = "tenant_filter_tests"
 LIVE_MIGRATION = (1.5, 3.0)
 COLD_MIGRATION = (2.5, 4.0)
@@ -186,7 +188,7 @@ class Nova:
             for host in self.hosts.values()
             if host.host != vm.host and self._takes(host, vm, alive)
         ]
-        return min(fits, key=lambda host: (self._load(host.host), host.host), default=None)
+        return min(fits, key=lambda host: (self.load(host.host), host.host), default=None)
 
     def migrate(self, vm: Vm, alive: Callable[[str], bool]) -> bool:
         """Live if it runs, cold if it is stopped. False: there is no valid host."""
@@ -229,9 +231,9 @@ class Nova:
             tenants = aggregate.metadata.get("filter_tenant_id", "")
             if tenants and vm.project not in tenants.split(","):
                 return False
-        return self._load(host.host) < host.room
+        return self.load(host.host) < host.room
 
-    def _load(self, host: str) -> int:
+    def load(self, host: str) -> int:
         coming = sum(1 for one in self.migrations if one.status == "running" and one.target == host)
         return coming + sum(1 for _ in self.on(host))
 

@@ -3,10 +3,13 @@ Placement: traits and resource providers, as far as hypervisors are onboarded wi
 
 Imitates microversions from 1.6 on: a custom trait must be made (`PUT /traits/CUSTOM_X`) before a
 provider can have it; `No such trait` is the 400 that sends the hypervisor operator into its loop.
+Candidates for an allocation know what fits and whether a host is disabled, but not whether it is
+up: that only Nova knows.
 """
 
 from typing import Any
 
+from fleetd.sim.services.openstack_compute import VM_MEMORY, VM_VCPUS
 from fleetd.sim.services.openstack_http import Api, Call, Refused, route
 from fleetd.sim.world import HttpResponse
 
@@ -70,6 +73,26 @@ class Placement(Api):
             ]
         }
 
+    def candidates(self, call: Call) -> dict[str, Any]:
+        asked = dict(one.split(":") for one in call.query.get("resources", "").split(",") if one)
+        if set(asked) != {"VCPU", "MEMORY_MB"}:
+            raise Refused(400, "Invalid query string parameters: resources")
+        enabled = call.query.get("required", "") == "!COMPUTE_STATUS_DISABLED"
+        found: dict[str, Any] = {}
+        for host in self.cloud.nova.hosts.values():
+            used = self.cloud.nova.load(host.host)
+            has = {
+                "VCPU": {"capacity": host.room * VM_VCPUS, "used": used * VM_VCPUS},
+                "MEMORY_MB": {"capacity": host.room * VM_MEMORY, "used": used * VM_MEMORY},
+            }
+            fits = all(
+                one["used"] + int(asked[kind]) <= one["capacity"] for kind, one in has.items()
+            )
+            if fits and not (enabled and host.disabled):
+                found[host.hypervisor] = {"resources": has, "traits": list(host.traits)}
+        requests = [{"allocations": {uuid: {"resources": asked}}} for uuid in found]
+        return {"allocation_requests": requests, "provider_summaries": found}
+
     def provider_traits(self, call: Call) -> dict[str, Any]:
         hosts = self.cloud.nova.hosts.values()
         found = next((one for one in hosts if one.hypervisor == call.parts["id"]), None)
@@ -84,6 +107,7 @@ Placement.routes = (
     route("GET", "/traits/{name}", Placement.trait),
     route("PUT", "/traits/{name}", Placement.make_trait),
     route("DELETE", "/traits/{name}", Placement.drop_trait),
+    route("GET", "/allocation_candidates", Placement.candidates),
     route("GET", "/resource_providers", Placement.providers),
     route("GET", "/resource_providers/{id}/traits", Placement.provider_traits),
 )

@@ -267,6 +267,71 @@ def test_a_retired_cluster_keeps_hosts_whose_machines_have_nowhere_to_go() -> No
     assert run(act, "cmp-01") == ([], 1)
 
 
+def test_a_host_is_not_emptied_where_its_machines_do_not_fit() -> None:
+    """Danger 22: another host is in service and has no room; with room it goes."""
+
+    async def act(on: Stage, driver: HypervisorDriver) -> tuple[int, int, int]:
+        for number in range(3):
+            on.cloud.nova.boot(f"vm-{number}", "cmp-01")
+        sim.terminating(on, "cmp-01")
+        await asyncio.sleep(5)
+        found: list[int] = []
+        for room, down in ((2, False), (5, True), (3, False)):
+            on.cloud.nova.hosts["cmp-02"].room = room
+            on.cloud.nova.hosts["cmp-02"].stopped = down
+            seen, _ = await look(driver, want())
+            found.append(len(steps_for(driver.propose(want(), seen), "cmp-01")))
+        return found[0], found[1], found[2]
+
+    assert run(act, "cmp-01", "cmp-02") == (0, 0, 1)
+
+
+def test_hosts_of_a_retired_cluster_are_no_room_for_each_other() -> None:
+    """Danger 22: both would be disabled at once, and all machines have nowhere to go. Another
+    cluster's host takes those of one of them."""
+
+    async def act(on: Stage, driver: HypervisorDriver) -> tuple[list[str], list[str]]:
+        on.cloud.nova.boot("vm-1", "cmp-01")
+        on.cloud.nova.boot("vm-2", "cmp-02")
+        gone = want(absent=True)
+        seen, _ = await look(driver, gone)
+        none = [str(one.args["host"]) for one in driver.propose(gone, seen)]
+        there = on.cloud.nova.register("other", "hv")
+        there.room = 1
+        seen, _ = await look(driver, gone)
+        return none, [str(one.args["host"]) for one in driver.propose(gone, seen)]
+
+    assert run(act, "cmp-01", "cmp-02") == ([], ["cmp-01"])
+
+
+def test_a_machine_in_error_is_told() -> None:
+    """The others go on, so nothing is stuck; but somebody has to look at it."""
+
+    async def act(on: Stage, driver: HypervisorDriver) -> str:
+        vm = on.cloud.nova.boot("vm", "cmp-01")
+        vm.status, vm.fault = "ERROR", "no disk"
+        sim.spec(on, "cmp-01", maintenance="auto")
+        await asyncio.sleep(60)
+        return (await look(driver, want()))[1]
+
+    assert run(act, "cmp-01", "cmp-02") == "MachineNotMoved"
+
+
+def test_a_host_on_its_way_out_is_leaving_whatever_the_reason() -> None:
+    """The operator copies the Node's reason, and waits with Decommissioning."""
+
+    async def act(on: Stage, driver: HypervisorDriver) -> tuple[str, str]:
+        sim.terminating(on, "cmp-01")
+        await asyncio.sleep(5)
+        _, announced = await look(driver, want())
+        sim.spec(on, "cmp-02", maintenance="termination")
+        await asyncio.sleep(60)
+        one = sim.of(on, "cmp-02", "Ready")
+        return announced, f"{one} {(await look(driver, want()))[1]}"
+
+    assert run(act, "cmp-01", "cmp-02") == ("Leaving", "False/Decommissioning Leaving")
+
+
 def test_an_offboarding_that_gave_up_is_nudged_when_its_cause_is_gone() -> None:
     """Danger 23: once, and not while the other name is still there."""
 
