@@ -175,6 +175,25 @@ def test_without_a_majority_nobody_leads() -> None:
     played(story)
 
 
+def test_with_another_audit_file_no_follower_takes_over() -> None:
+    """Danger 16: a majority is there, and nobody leads until the leader is back."""
+
+    async def story(bench: Bench) -> None:
+        for number in (1, 2):
+            bench.bao.members.all[number].audit = f"/audit/{number}.log"
+        await bench.open()
+        bench.bao.members.stop(0)
+        await asyncio.sleep(600)
+        assert [bench.code(1), bench.code(2)] == [429, 429]
+        bench.bao.members.start(0)
+        await asyncio.sleep(5)
+        bench.unseal(0)
+        await asyncio.sleep(60)
+        assert bench.code(0) == 200
+
+    played(story)
+
+
 def test_no_pods_no_answer() -> None:
     """The connection is refused while nothing runs."""
 

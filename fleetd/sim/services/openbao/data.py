@@ -81,6 +81,8 @@ class Lease:
 @dataclass(slots=True, kw_only=True)
 class Data:
     initialised: bool = False
+    audit: str = ""
+    """The audit file that the first leader declared."""
     shares: tuple[str, ...] = ()
     threshold: int = 0
     mounts: dict[str, Mount] = field(default_factory=dict[str, Mount])

@@ -33,6 +33,8 @@ class Member:
     """Keys since it was sealed."""
     started: int = 0
     """How often, so that a timer of an earlier life does nothing."""
+    audit: str = "audit.log"
+    """The file that its configuration declares; all must declare the same."""
 
     @property
     def node(self) -> str:
@@ -240,7 +242,10 @@ class Members:
         if turn != self._electing or self.leader is not None or not self.quorum():
             return
         fit = [one for one in self.all if one.serves and one.node in self.data.peers]
+        # Who declares another audit file than the store knows fails when it takes over.
+        fit = [one for one in fit if one.audit == (self.data.audit or one.audit)]
         if fit:
+            self.data.audit = fit[0].audit
             self.leader = fit[0].number
             self._world.tell("leads", self._name, fit[0].node)
 

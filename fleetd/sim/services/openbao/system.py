@@ -194,9 +194,8 @@ class System:
 
     def _audit(self, call: Call) -> HttpResponse:
         if call.operation == "read":
-            return answers.data(
-                {"file/": {"type": "file", "options": {"file_path": "audit.log"}, "path": "file/"}}
-            )
+            options = {"file_path": self._members.data.audit}
+            return answers.data({"file/": {"type": "file", "options": options, "path": "file/"}})
         raise answers.Refused(400, f"{AUDIT} instead")
 
     def _capabilities(self, call: Call) -> HttpResponse:
