@@ -8,9 +8,10 @@ goes through it once the store is well again, never the other way round.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from fleetd import secrets
+from fleetd.kube import facts
 
 CAUSE_MAX = 300
 TOUCHED = "fleet.c5c3.io/touched"
@@ -18,7 +19,6 @@ TOUCHED = "fleet.c5c3.io/touched"
 so that each recovery is answered once."""
 
 Object = Mapping[str, Any]
-_NOTHING: Object = {}
 
 
 def newest(events: Iterable[Object], kind: str, name: str) -> str:
@@ -27,8 +27,8 @@ def newest(events: Iterable[Object], kind: str, name: str) -> str:
         (str(event.get("lastTimestamp") or ""), str(event.get("message") or ""))
         for event in events
         if event.get("type") == "Warning"
-        and inside(event, "involvedObject").get("kind") == kind
-        and inside(event, "involvedObject").get("name") == name
+        and facts.part(event, "involvedObject").get("kind") == kind
+        and facts.part(event, "involvedObject").get("name") == name
     ]
     said = max(told, default=("", ""))[1]
     return secrets.scrub(" ".join(said.split()))[:CAUSE_MAX]
@@ -36,8 +36,7 @@ def newest(events: Iterable[Object], kind: str, name: str) -> str:
 
 def ready(obj: Object | None) -> Object:
     """The Ready condition; empty if there is none."""
-    conditions: list[Object] = inside(obj, "status").get("conditions") or []
-    return next((one for one in conditions if one.get("type") == "Ready"), _NOTHING)
+    return facts.condition(obj, "Ready")
 
 
 def is_ready(obj: Object | None) -> bool:
@@ -45,14 +44,4 @@ def is_ready(obj: Object | None) -> bool:
 
 
 def touched(obj: Object | None) -> str:
-    return str(inside(obj, "metadata", "annotations").get(TOUCHED) or "")
-
-
-def inside(found: Object | None, *names: str) -> Object:
-    """The mapping at the end of these names; empty where there is none."""
-    here: Any = found
-    for name in names:
-        if not isinstance(here, Mapping):
-            return {}
-        here = cast("Object", here).get(name)
-    return cast("Object", here) if isinstance(here, Mapping) else {}
+    return str(facts.part(obj, "metadata", "annotations").get(TOUCHED) or "")

@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.eso import causes, manifests
-from drivers.eso.causes import inside
 from fleetd.kube import errors, objects
+from fleetd.kube.facts import part as inside
 from fleetd.kube.objects import Manifest
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, Truth, make_step
 from topology.resource import Facts, Ref, Resource

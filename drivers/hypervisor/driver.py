@@ -15,8 +15,8 @@ from typing import Any
 
 from drivers.hypervisor import leaving, look, marks
 from fleetd import secrets
-from fleetd.clouds import client, shape
-from fleetd.kube import errors
+from fleetd.clouds import client
+from fleetd.kube import errors, facts
 from fleetd.kube.objects import ObjectDriver
 from fleetd.vocabulary import (
     Condition,
@@ -37,7 +37,7 @@ class HypervisorDriver(ObjectDriver):
     kind = "hypervisor"
 
     def check(self, want: Resource) -> Sequence[str]:
-        traits = shape.part(want.spec, "hypervisor").get("traits") or ()
+        traits = facts.part(want.spec, "hypervisor").get("traits") or ()
         if not traits:
             return (
                 "without a custom trait onboarding never ends; give at least one CUSTOM_ trait",
@@ -71,7 +71,7 @@ class HypervisorDriver(ObjectDriver):
             for one in found
             if (name := str(one["metadata"]["name"])) in by_name
             or one["spec"].get("maintenance")
-            or shape.part(shown, name).get("terminating")
+            or facts.part(shown, name).get("terminating")
             or want.absent
         ]
         nova = await self._ask(want, going) if found or nodes else look.Nova(asked=False)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.hypervisor import look
-from fleetd.clouds import shape
+from fleetd.kube import facts
 from fleetd.vocabulary import Step, make_step
 from topology.resource import Facts, Resource
 
@@ -43,7 +43,7 @@ def follow(want: Resource, seen: Facts) -> list[Step]:
     steps: list[Step] = []
     for host in seen["objects"]:
         name = str(host["metadata"]["name"])
-        node = shape.part(seen, "nodes", name)
+        node = facts.part(seen, "nodes", name)
         if node.get("terminating") and not _terminates(host) and has_room(seen, name):
             why = f"empty {name} and take it out of Nova: its Node is being removed"
             steps.append(set_spec(want, host, {"maintenance": "termination"}, why))
@@ -56,7 +56,7 @@ def removal(want: Resource, seen: Facts) -> list[Step]:
     steps: list[Step] = []
     for host in seen["objects"]:
         name = str(host["metadata"]["name"])
-        node = shape.part(seen, "nodes", name)
+        node = facts.part(seen, "nodes", name)
         if not _terminates(host):
             if has_room(seen, name):
                 spec = {"maintenance": "termination"}
@@ -91,7 +91,7 @@ def is_empty(host: Facts) -> bool:
     """By Nova, and by an eviction that ended well; what is not known counts as full."""
     observed: Facts = host["observed"]
     return observed["nova"].get("servers") == 0 and bool(
-        shape.part(observed, "eviction").get("done")
+        facts.part(observed, "eviction").get("done")
     )
 
 
@@ -129,7 +129,7 @@ def _terminates(host: Facts) -> bool:
 
 
 def _condition(host: Facts, kind: str) -> Facts:
-    return shape.condition(host, kind)
+    return facts.condition(host, kind)
 
 
 def _status(host: Facts, kind: str) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivers.hypervisor import marks
-from fleetd.clouds import client, shape
+from fleetd.clouds import client
+from fleetd.kube import facts
 from topology.resource import Facts
 
 NUDGE = "fleet.c5c3.io/nudged"
@@ -93,7 +94,7 @@ def _fitting(cloud: client.Cloud, nova: Nova, on: Mapping[str, Sequence[Facts]])
 
 
 def _size(server: Facts) -> tuple[int, int] | None:
-    flavor = shape.part(server, "flavor")
+    flavor = facts.part(server, "flavor")
     if "vcpus" not in flavor or "ram" not in flavor:
         return None
     return int(flavor["vcpus"]), int(flavor["ram"])
@@ -106,14 +107,14 @@ def _why(service: Facts) -> str:
 def hypervisor(obj: Facts, eviction: Facts | None, nova: Nova) -> dict[str, Any]:
     """One host, as the rules of the catalogue read it."""
     metadata: Facts = obj["metadata"]
-    status = shape.part(obj, "status")
+    status = facts.part(obj, "status")
     name = str(metadata["name"])
     kept = {
         key: metadata[key]
         for key in ("name", "uid", "generation", "deletionTimestamp")
         if metadata.get(key)
     }
-    nudged = shape.part(metadata, "annotations").get(NUDGE)
+    nudged = facts.part(metadata, "annotations").get(NUDGE)
     observed: dict[str, Any] = {"nova": _of_nova(nova, name)}
     if eviction is not None:
         observed["eviction"] = _eviction(eviction, nova.moved.get(name, "") if nova.asked else "")
@@ -126,7 +127,7 @@ def hypervisor(obj: Facts, eviction: Facts | None, nova: Nova) -> dict[str, Any]
         "status": {
             "hypervisorId": status.get("hypervisorId"),
             "evicted": bool(status.get("evicted")),
-            "conditions": [_condition(one) for one in shape.members(obj, "status", "conditions")],
+            "conditions": [_condition(one) for one in facts.members(obj, "status", "conditions")],
         },
         "observed": observed,
     }
@@ -151,7 +152,7 @@ def _condition(one: Facts) -> dict[str, Any]:
 
 
 def _eviction(obj: Facts, moved: str) -> dict[str, Any]:
-    one, move = shape.condition(obj, "Evicting"), shape.condition(obj, "MigratingInstance")
+    one, move = facts.condition(obj, "Evicting"), facts.condition(obj, "MigratingInstance")
     since = str(one.get("lastTransitionTime") or obj["metadata"].get("creationTimestamp") or "")
     stamp = moved.partition(".")[0] + "Z" if moved else ""
     return {
@@ -159,13 +160,13 @@ def _eviction(obj: Facts, moved: str) -> dict[str, Any]:
         "done": one.get("status") == "False" and one.get("reason") == "Succeeded",
         "moveFailed": move.get("status") == "False" and move.get("reason") == "Failed",
         "changedAt": max(since, stamp),
-        "outstanding": len(shape.part(obj, "status").get("outstandingInstances") or ()),
+        "outstanding": len(facts.part(obj, "status").get("outstandingInstances") or ()),
     }
 
 
 def node(obj: Facts) -> dict[str, Any]:
     labels, annotations = marks.carried(obj)
-    held = shape.members(obj, "status", "conditions")
+    held = facts.members(obj, "status", "conditions")
     leaving = any(one["type"] == "Terminating" and one["status"] == "True" for one in held)
     return {
         "uid": obj["metadata"]["uid"],

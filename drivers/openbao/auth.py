@@ -16,8 +16,8 @@ from typing import Any
 from drivers.openbao import client, fleet, grants, manifests
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
-from drivers.openbao.shape import inside
 from fleetd.kube import config, errors
+from fleetd.kube.facts import part as inside
 from fleetd.kube.objects import Manifest
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step, make_step

@@ -5,7 +5,7 @@ from typing import Any
 
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
-from drivers.openbao.shape import inside
+from fleetd.kube.facts import part as inside
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 

@@ -19,8 +19,8 @@ from drivers.openbao import client, consumers, fleet, manifests, rotation, value
 from drivers.openbao.client import Bao
 from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
-from drivers.openbao.shape import inside
 from fleetd.kube import facts
+from fleetd.kube.facts import part as inside
 from fleetd.kube.objects import Manifest
 from fleetd.secrets import Secret, SecretError
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from drivers.openbao import fleet
 from drivers.openbao.access import Access
 from drivers.openbao.client import Bao
-from drivers.openbao.shape import inside
+from fleetd.kube.facts import part as inside
 from fleetd.kube.objects import Manifest
 from fleetd.tools import Tools
 from fleetd.vocabulary import Failed, Outcome, Step

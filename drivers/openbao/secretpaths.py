@@ -13,7 +13,7 @@ from typing import Any
 from drivers.openbao import fleet, rotation, values
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
-from drivers.openbao.shape import inside
+from fleetd.kube.facts import part as inside
 from fleetd.vocabulary import Done, Outcome, Step, make_step
 from topology import keeping
 from topology.resource import Facts, Resource

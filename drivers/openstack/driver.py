@@ -15,7 +15,7 @@ from typing import Any
 
 from drivers.openstack import manifests
 from fleetd import secrets
-from fleetd.clouds import client, shape
+from fleetd.clouds import client
 from fleetd.kube import errors, facts, objects
 from fleetd.kube.objects import Manifest, ObjectDriver
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
@@ -40,7 +40,7 @@ class OpenStackDriver(ObjectDriver):
             for part in ("cloud", "cluster")
             if not want.spec.get(part)
         ]
-        parameters = shape.part(want.spec, "parameters")
+        parameters = facts.part(want.spec, "parameters")
         wrong += [
             f"{trait} is no custom trait; its name begins with CUSTOM_"
             for trait in parameters.get("traits", ())
@@ -120,7 +120,7 @@ class OpenStackDriver(ObjectDriver):
         return {"address": address, "parts": parts, **found}
 
     def _registration(self, want: Resource, seen: Facts) -> Sequence[Step]:
-        part = shape.part(seen, "parts", "registration")
+        part = facts.part(seen, "parts", "registration")
         if want.absent:
             return _unregister(want) if part and part["made"] and not part["deleting"] else ()
         address = str(seen.get("address") or "")
@@ -146,11 +146,11 @@ class OpenStackDriver(ObjectDriver):
         if len(absent) == len(names) and len(unknown) == len(wanted["traits"]):
             return {}
         tests = held.get(TESTS)
-        filtered = tests is not None and bool(shape.part(tests, "metadata").get(FILTER))
+        filtered = tests is not None and bool(facts.part(tests, "metadata").get(FILTER))
         mine = [
             {"id": one["id"], "name": name, "hosts": len(one["hosts"])}
             for name, one in held.items()
-            if shape.part(one, "metadata").get(OWNER) == objects.owner(want)
+            if facts.part(one, "metadata").get(OWNER) == objects.owner(want)
         ]
         return {
             "denied": False,
@@ -178,8 +178,8 @@ class OpenStackDriver(ObjectDriver):
                 missing += 1
                 continue
             available, progressing = (
-                shape.condition(live, "Available"),
-                shape.condition(live, "Progressing"),
+                facts.condition(live, "Available"),
+                facts.condition(live, "Progressing"),
             )
             missing += available.get("status") != "True"
             refused += (
@@ -201,8 +201,8 @@ def _address(live: Mapping[str, Any] | None) -> str:
     """URL of a Service of type LoadBalancer; empty until it has one."""
     if live is None:
         return ""
-    ingress = shape.members(live, "status", "loadBalancer", "ingress")
-    ports = shape.members(live, "spec", "ports")
+    ingress = facts.members(live, "status", "loadBalancer", "ingress")
+    ports = facts.members(live, "spec", "ports")
     if not ingress or not ports:
         return ""
     host = ingress[0].get("hostname") or ingress[0].get("ip")

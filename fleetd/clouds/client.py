@@ -21,8 +21,8 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from fleetd import errors, plainyaml
-from fleetd.clouds import shape
 from fleetd.kube import errors as kube
+from fleetd.kube import facts
 from fleetd.secrets import Secret
 from fleetd.tools import Tools
 
@@ -80,7 +80,7 @@ async def login(tools: Tools, backend: str, namespace: str, cloud: str) -> Login
     if found is None:
         raise CannotLook(f"Secret {CREDENTIALS} is not in {namespace} yet")
     try:
-        text = base64.b64decode(shape.part(found, "data")["clouds.yaml"]).decode()
+        text = base64.b64decode(facts.part(found, "data")["clouds.yaml"]).decode()
         clouds: Json = plainyaml.load(text)["clouds"]
         entry: Json = next(iter(clouds.values()))
         auth: Json = entry["auth"]
@@ -106,7 +106,7 @@ async def _keystone(tools: Tools, backend: str, namespace: str, cloud: str) -> s
     except kube.NotFound:
         return ""
     live = cache.get(f"{cloud}-keystone", namespace)
-    url = str(shape.part(live, "status").get("endpoint") or "")
+    url = str(facts.part(live, "status").get("endpoint") or "")
     return url.rstrip("/").removesuffix("/v3")
 
 
@@ -250,7 +250,7 @@ class Cloud:
         path = f"/allocation_candidates?resources={size}&required=!COMPUTE_STATUS_DISABLED"
         answer = self._at("placement").get(path, microversion=ROOM, raise_exc=True)
         summaries: Json = _decoded(answer).get("provider_summaries") or {}
-        return {uuid: dict(shape.part(one, "resources")) for uuid, one in summaries.items()}
+        return {uuid: dict(facts.part(one, "resources")) for uuid, one in summaries.items()}
 
     # Accounts.
 

@@ -170,19 +170,14 @@ class Clusters:
         kept.cache.check()
         return kept.cache
 
-    async def note(self, backend: str, kind: Kind, obj: Object) -> None:
-        """An object as the server has just told it. Clients from here note what they write."""
-        if self.has(backend):
-            self._known(backend).caches.wrote(kind, obj)
-
     async def refresh(
         self, backend: str, kind: Kind, name: str, namespace: str = ""
     ) -> Object | None:
         """Ask the server itself, and let the caches know: for what must not be decided on an old
         answer."""
         live = await self.client(backend).get(kind, name, namespace)
-        if live is not None:
-            await self.note(backend, kind, live)
+        if live is not None and self.has(backend):
+            self._known(backend).caches.wrote(kind, live)
         return live
 
     async def run(self) -> None:

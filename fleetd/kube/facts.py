@@ -116,7 +116,8 @@ def _name(member: Any) -> str:  # noqa: ANN401
     if not isinstance(member, Mapping):
         return ""
     fields = cast("Mapping[str, Any]", member)
-    return str(fields.get("name") or fields.get("type") or "")
+    found = fields.get("name") or fields.get("type")
+    return found if isinstance(found, str) else ""
 
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?")
@@ -141,6 +142,27 @@ def _seconds(text: str) -> int | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return hours * 3600 + minutes * 60 + seconds
+
+
+def part(found: Object | None, *names: str) -> Object:
+    """The mapping at the end of these names; empty where there is none."""
+    here: Any = found
+    for name in names:
+        here = cast("Object", here).get(name) if isinstance(here, Mapping) else None
+    return cast("Object", here) if isinstance(here, Mapping) else {}
+
+
+def members(found: Object | None, *names: str) -> Sequence[Object]:
+    """The list of mappings at the end of these names; empty where there is none."""
+    here: Any = part(found, *names[:-1]).get(names[-1])
+    return cast("Sequence[Object]", here) if isinstance(here, list) else ()
+
+
+def condition(obj: Object | None, kind: str) -> Object:
+    """One condition of an object; empty if it has none of this type."""
+    none: Object = {}
+    held = members(obj, "status", "conditions")
+    return next((one for one in held if one.get("type") == kind), none)
 
 
 def copy(obj: Object) -> dict[str, Any]:

@@ -22,7 +22,7 @@ AROUND = {"hypervisors": {"nova": {"asked": True, "said": "", "hosts": ["h"]}, "
 """What a driver gives beside the object and the catalogue does not read."""
 
 
-def cases(row: dict[str, Any]) -> Iterator[tuple[bool, str, Any]]:
+def cases(row: dict[Any, Any]) -> Iterator[tuple[bool, str, Any]]:
     for healthy in (True, False):
         for sample in row[healthy]:
             for reason, seen in sample.items():

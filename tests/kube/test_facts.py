@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleetd.kube import facts
@@ -161,6 +161,7 @@ def served(value: Any) -> Any:
     return value
 
 
+@example({"a": [{"name": {"name": None}}]})
 @given(MANIFESTS)
 def test_a_manifest_never_differs_from_itself(spec: dict[str, Any]) -> None:
     """Whatever it holds, and whatever the server added."""

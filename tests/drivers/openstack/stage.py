@@ -19,7 +19,7 @@ from typing import Any
 from drivers.openstack.controlplane import ControlPlaneDriver
 from drivers.openstack.driver import OpenStackDriver
 from fleetd.clock import LoopClock
-from fleetd.clouds import shape
+from fleetd.kube import facts
 from fleetd.kube.clusters import Clusters
 from fleetd.secrets import Secret
 from fleetd.sim.chart import Chart
@@ -166,7 +166,7 @@ class Stage:
         """`status/reason` of a condition; empty if there is none."""
         space = SPACE if cluster is self.cp else ""
         live = cluster.get(gk, name, space) or {}
-        one = shape.condition(live, kind)
+        one = facts.condition(live, kind)
         return f"{one['status']}/{one['reason']}" if one else ""
 
     def cut(self, cluster: str) -> None:
