@@ -33,6 +33,8 @@ given up, and its claim with it."""
 HEALTH = timedelta(minutes=30)
 """How long a node may be silent before its machine is replaced. Replacing metal means another
 server, so a reboot must fit in."""
+CAREFUL = timedelta(days=1)
+"""Whoever waits so long for a drain does not want a machine given up in half an hour."""
 WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
 """Gardener wants one. What it may do in it by itself is nothing: fleetd has its own windows."""
 PURPOSE = "production"
@@ -228,7 +230,9 @@ def settings(given: Facts, strategy: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "machineDrainTimeout": duration(drain),
         "machineCreationTimeout": duration(CREATION),
-        "machineHealthTimeout": duration(HEALTH),
+        # A pool that may be drained for days holds data or virtual machines: a rack without power
+        # must not cost it its servers.
+        "machineHealthTimeout": duration(drain if drain >= CAREFUL else HEALTH),
     }
     if strategy != "AutoRollingUpdate":
         made["inPlaceUpdateTimeout"] = duration(CREATION)

@@ -265,8 +265,17 @@ def _overdue(case: Case, condition: Condition, overdue: datetime, limit: Limit) 
         ref=case.want.ref,
         reason=HoldReason.OVERDUE,
         message=f"{condition.reason} since {words.moment(since)}, longer than "
-        f"{words.span(limit.within)}; {limit.action}",
+        f"{words.span(limit.within)}; {_filled(limit.action, case.want)}",
     )
+
+
+def _filled(action: str, want: Resource) -> str:
+    """What the catalogue says to do, with the names of this thing: a person copies it."""
+    names = {"name": want.ref.name, "region": want.region, "cluster": want.spec.get("cluster")}
+    for word, name in names.items():
+        if name:
+            action = action.replace(f"<{word}>", str(name))
+    return action
 
 
 def _hold(case: Case, reason: HoldReason, message: str) -> Verdict:

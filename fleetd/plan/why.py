@@ -9,8 +9,7 @@ nothing is decided from it.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -147,8 +146,14 @@ class _Walk:
         want = self._view.topology.resources.get(ref)
         if want is None or self._ready(ref) or ref in self._paused:
             return None
-        waiting = [need for need in want.needs if not self._ready(need)]
-        return min(waiting, key=self._order, default=None)
+        return min(self._unready(ref, want), key=self._order, default=None)
+
+    def _unready(self, ref: Ref, want: Resource) -> list[Ref]:
+        """What it needs that is not Ready. A region is the sum of all that is in it, so it waits
+        for parts that nobody needs any more once they were up, e.g. a pool."""
+        whole = ref == Ref("region", want.region)
+        needs = self._view.topology.regions.get(want.region, ()) if whole else want.needs
+        return [need for need in needs if need != ref and not self._ready(need)]
 
     def _order(self, need: Ref) -> tuple[bool, int, int, Ref]:
         want, condition = self._view.topology.resources.get(need), self._condition(need)
@@ -179,7 +184,7 @@ class _Walk:
 
     def _waits(self, ref: Ref, needed: Ref, *, first: bool) -> str:
         want = self._view.topology.resources[ref]
-        others = sum(not self._ready(need) for need in want.needs) - 1
+        others = len(self._unready(ref, want)) - 1
         more = f" and {others} more" if others else ""
         if want.absent:
             return f"{ref} was retired and waits until {needed}{more} is gone"
@@ -238,44 +243,58 @@ class _Walk:
         """What carries or feeds the cause and fails as well, and what those have in common."""
         if self._ready(ref):
             return (), ""
-        failing = sorted(self._below(ref))
+        failing, place = sorted(self._below(ref)), "Below"
+        if not failing:
+            failing, place = sorted(self._beside(ref)), "Beside"
         if not failing:
             return (), ""
-        resources = self._view.topology.resources
-        shared = Counter(
-            domain
-            for one in failing
-            for domain in resources[one].domains
-            if domain.partition(":")[0] in _DOMAINS
-        )
-        where = ""
-        for level in _DOMAINS:
-            for domain, count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
-                if domain.startswith(f"{level}:") and count > 1 and count == len(failing):
-                    where = f", all in {level} {domain.rpartition('/')[2]}"
-                    break
-            if where:
-                break
+        shared = self._shared(failing)
+        where = f", all in {shared}" if shared and len(failing) > 1 else ""
+        where = where or (f", in {shared} too" if shared and place == "Beside" else "")
         first = self._condition(failing[0])
         reason = f" ({first.reason})" if first is not None else ""
         verb = "is" if len(failing) == 1 else "are"
-        text = f"Below it {words.names(failing)} {verb} not Ready{reason}{where}"
+        text = f"{place} it {words.names(failing)} {verb} not Ready{reason}{where}"
         return tuple(failing), text
+
+    def _shared(self, refs: Sequence[Ref]) -> str:
+        """The rack, else the zone, that all of them stand in: `rack r2`."""
+        resources = self._view.topology.resources
+        common = set[str].intersection(*(set(resources[one].domains) for one in refs))
+        for level in _DOMAINS:
+            for domain in sorted(common):
+                if domain.startswith(f"{level}:"):
+                    return f"{level} {domain.rpartition('/')[2]}"
+        return ""
+
+    def _beside(self, ref: Ref) -> list[Ref]:
+        """Others of its kind that fail in the same rack."""
+        resources = self._view.topology.resources
+        domains = resources[ref].domains if ref in resources else ()
+        own = {one for one in domains if one.startswith("rack:")}
+        return [
+            other
+            for other, want in resources.items()
+            if other.kind == ref.kind
+            and other != ref
+            and own & set(want.domains)
+            and self._known_bad(other)
+        ]
 
     def _below(self, ref: Ref) -> set[Ref]:
         """Things that host or feed it, at most three steps down, and are not Ready."""
         found: set[Ref] = set()
+        sums: set[Ref] = set()
         edge_of = self._carriers()
         front = {ref}
         for _ in range(3):
-            front = {
-                edge.source
-                for target in front
-                for edge in edge_of.get(target, ())
-                if edge.source not in found
-            }
-            found |= {one for one in front if self._known_bad(one)}
-        return found - {ref}
+            edges = [edge for target in front for edge in edge_of.get(target, ())]
+            front = {edge.source for edge in edges if edge.source not in found}
+            bad = {one for one in front if self._known_bad(one)}
+            # A pool that is short of servers says nothing beside the servers themselves.
+            sums |= {edge.target for edge in edges if edge.source in bad}
+            found |= bad
+        return found - sums - {ref}
 
     def _carriers(self) -> dict[Ref, list[Edge]]:
         found: dict[Ref, list[Edge]] = {}

@@ -3,7 +3,8 @@
 
 Two processes that talk over loopback: the simulated world (`fleetd.sim.serve`) and a real daemon,
 both in a time that runs faster than life. Nothing is recorded: what is shown is what the daemon
-answers. When the region is Ready, a few failures are offered as commands to try.
+answers. When the region is Ready, a few failures are offered as commands to try, and the tree
+goes on to show what they do. Whatever ends the demo, it takes both processes and its folder along.
 """
 
 import argparse
@@ -15,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -27,16 +30,32 @@ from rich.text import Text
 
 from fleetd import clock
 from fleetd.sim import serve
+from topology import read
+from topology.resource import Topology
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "topology" / "examples" / "minimal"
-PACE = 240.0
-"""A region on bare metal takes about two hours; at this pace that is half a minute."""
+EXAMPLE = ROOT / "topology" / "examples" / "racks"
+PACE = 120.0
+"""A region on bare metal takes a good hour; at this pace that is well under a minute. Deadlines
+shrink with it, and a faster one leaves a busy machine too little time to answer."""
 BAR = 16
 LIMIT = 300.0
 """Seconds until the demo gives up."""
+SILENCE = 30.0
+"""Seconds for which the daemon may give no answer on a busy machine."""
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _time = clock.SystemClock()
+# A proxy that the shell names has no business between us and our own daemon.
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+Node = dict[str, Any]
+Until = Callable[[list[Node]], bool]
+
+
+class Trouble(Exception):
+    """The demo cannot go on; says why."""
 
 
 def main() -> int:
@@ -46,14 +65,27 @@ def main() -> int:
     parser.add_argument("--pace", type=float, default=PACE)
     parser.add_argument("--documents", type=Path, default=EXAMPLE)
     given = parser.parse_args()
+    for number in ENDINGS:
+        signal.signal(number, _leave)
     with tempfile.TemporaryDirectory(prefix="fleetd-demo-") as folder:
-        demo = Demo(Path(folder), given.documents, given.seed, given.pace)
+        demo = Demo(Path(folder), given.documents.absolute(), given.seed, given.pace)
         try:
             return demo.run(once=given.once)
         except KeyboardInterrupt:
             return 130 if given.once else 0
+        except Trouble as trouble:
+            click.echo(f"make demo: {trouble}", err=True)
+            return 1
         finally:
+            for number in ENDINGS:
+                signal.signal(number, signal.SIG_IGN)
             demo.end()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """A closed terminal and `kill` end it as Ctrl-C does."""
+    del number, frame
+    raise KeyboardInterrupt
 
 
 class Demo:
@@ -67,20 +99,19 @@ class Demo:
         self._processes: list[subprocess.Popen[str]] = []
 
     def run(self, *, once: bool) -> int:
+        topology = read.read([self._documents]).topology
         world = self._start_world()
-        url, daemon = self._start_daemon(world)
+        url = self._start_daemon(world)
         self._console.print(
             f"fleetd serves [bold]{url}[/], on a world simulated with seed {self._seed}"
         )
         started = _time.monotonic()
-        nodes = self._watch(url, started)
-        if nodes is None:
-            return 1
+        nodes = self._watch(url, started, until=_all_ready)
         took = _time.monotonic() - started
         region = next(node["region"] for node in nodes)
-        if not once:
-            self._offer(url, world["address"], region, nodes)
-            daemon.wait()
+        if not once and topology is not None:
+            self._offer(url, world["address"], topology)
+            self._watch(url, started, until=None)
         click.echo(
             f"region/{region} Ready: {len(nodes)} resources, "
             f"{took * self._pace / 60:.0f} simulated minutes, {took:.0f} s"
@@ -128,10 +159,10 @@ class Demo:
         )
         line = process.stdout.readline() if process.stdout is not None else ""
         if not line:
-            raise click.ClickException(f"the world did not start:\n{self._said('world')}")
+            raise Trouble(f"the world did not start:\n{self._said('world')}")
         return json.loads(line)
 
-    def _start_daemon(self, world: Mapping[str, str]) -> tuple[str, "subprocess.Popen[str]"]:
+    def _start_daemon(self, world: Mapping[str, str]) -> str:
         process = self._start(
             "daemon",
             [
@@ -151,87 +182,132 @@ class Demo:
                 with contextlib.suppress(ValueError):
                     told: Any = json.loads(line)
                     if told.get("event") == "serving":
-                        return str(told["address"]), process
+                        return str(told["address"])
             clock.block(clock.seconds(0.1))
-        raise click.ClickException(f"the daemon did not start:\n{self._said('daemon')}")
+        raise Trouble(f"the daemon did not start:\n{self._said('daemon')}")
 
     def _said(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text("utf-8")[-2000:]
 
-    def _watch(self, url: str, started: float) -> list[dict[str, Any]] | None:
-        """Until all is Ready; None if that does not happen."""
-        nodes: list[dict[str, Any]] = []
+    def _watch(self, url: str, started: float, *, until: Until | None) -> list[Node]:
+        """Show how it is, until it is as wanted; without a wish, for ever."""
+        nodes: list[Node] = []
+        heard = _time.monotonic()
         with _screen(self._console) as draw:
-            while (took := _time.monotonic() - started) < LIMIT:
-                regions = _ask(f"{url}/api/v1/regions")["items"]
-                nodes = [
-                    {**node, "region": region["name"]}
-                    for region in regions
-                    for node in _ask(f"{url}/api/v1/topology/{region['name']}")["nodes"]
-                ]
+            while until is None or _time.monotonic() - started < LIMIT:
+                self._check_alive()
+                try:
+                    nodes = _nodes(url)
+                    heard = _time.monotonic()
+                except OSError as cause:
+                    if _time.monotonic() - heard > SILENCE:
+                        raise Trouble(f"the daemon does not answer: {cause}") from None
                 if nodes:
-                    draw(_rows(nodes), took * self._pace / 60)
-                    if all(node["ready"]["status"] == "True" for node in nodes):
+                    draw(_rows(nodes), (_time.monotonic() - started) * self._pace / 60)
+                    if until is not None and until(nodes):
                         return nodes
-                for process, name in zip(self._processes, ("world", "daemon"), strict=True):
-                    if process.poll() is not None:
-                        self._console.print(f"the {name} ended:\n{self._said(name)}")
-                        return None
                 clock.block(clock.seconds(0.5))
-        self._console.print(f"not Ready after {LIMIT:.0f} s:")
-        for node in nodes:
-            if node["ready"]["status"] != "True":
-                self._console.print(f"  {node['id']}: {node['ready']['reason']}")
-        return None
+        bad = [node for node in nodes if node["ready"]["status"] != "True"]
+        told = "\n".join(f"  {node['id']}: {node['ready']['reason']}" for node in bad)
+        raise Trouble(f"not Ready after {LIMIT:.0f} s:\n{told}")
 
-    def _offer(self, url: str, world: str, region: str, nodes: list[dict[str, Any]]) -> None:
-        server = next((n["id"].partition("/")[2] for n in nodes if n["kind"] == "server"), "")
-        cluster = next((n["id"].partition("/")[2] for n in nodes if n["kind"] == "cluster"), "")
+    def _check_alive(self) -> None:
+        for process, name in zip(self._processes, ("world", "daemon"), strict=True):
+            if process.poll() is not None:
+                raise Trouble(f"the {name} ended:\n{self._said(name)}")
+
+    def _offer(self, url: str, world: str, topology: Topology) -> None:
+        region = min(topology.regions)
         say = self._console.print
         say(f"\n[bold green]region/{region} is Ready.[/] Ctrl-C ends the demo. Until then, ask it:")
-        for command in ("tree", f"why cluster {cluster}", "events -w", "credentials"):
+        for command in ("tree", f"why region {region}", "events -w", "credentials"):
             say(f"  .venv/bin/fleetctl --server {url} {command}", soft_wrap=True)
-        say("or break something, and see what it says:")
-        for fault in (
-            f"bmc {server} unreachable for 30m",
-            f"openbao {region} sealed",
-            f"server {server} dark for 1h",
-            f"image {cluster}/cert-manager bad for 20m",
-        ):
+        say("or break something, see below what comes of it, ask why, and mend it:")
+        for fault in (*_faults(topology, region), serve.MEND):
             say(f"  curl -d '{fault}' {world}/faults", soft_wrap=True)
-        kubeconfigs = sorted((self._folder / serve.KUBECONFIGS).glob("*.kubeconfig"))
-        if kubeconfigs:
-            say("Every simulated cluster speaks to kubectl:")
-            say(f"  kubectl --kubeconfig {kubeconfigs[0]} get nodes", soft_wrap=True)
-            names = ", ".join(path.stem for path in kubeconfigs)
-            say(f"  (there are {names})", soft_wrap=True)
+        say("Every simulated cluster speaks to kubectl:")
+        for path in sorted((self._folder / serve.KUBECONFIGS).glob("*.kubeconfig")):
+            say(f"  kubectl --kubeconfig {path} get ns", soft_wrap=True)
+
+
+def _faults(topology: Topology, region: str) -> list[str]:
+    """What can be broken here. A sealed OpenBao is opened again; the others last."""
+    names: dict[str, list[str]] = {}
+    for ref, want in topology.resources.items():
+        if want.region == region:
+            names.setdefault(ref.kind, []).append(ref.name)
+    found = [f"bmc {min(names['server'])} unreachable", f"openbao {region} sealed"]
+    rack = _rack(topology, region)
+    if rack:
+        found.append(f"rack {rack} dark")
+    if "nova-compute" in names:
+        found.append(f"image {min(names['nova-compute'])}/nova-compute bad")
+    return found
+
+
+def _rack(topology: Topology, region: str) -> str:
+    """The one whose loss is felt most: with the most servers of a storage cluster."""
+    clusters = [want for ref, want in topology.resources.items() if ref.kind == "cluster"]
+    pools = {
+        worker["pool"]
+        for want in clusters
+        if want.region == region and want.spec["role"] == "storage"
+        for worker in want.spec["workers"]
+    }
+    racks = Counter(
+        domain.rpartition("/")[2]
+        for ref, want in topology.resources.items()
+        if ref.kind == "server" and want.spec["pool"] in pools
+        for domain in want.domains
+        if domain.startswith("rack:")
+    )
+    return max(sorted(racks), key=lambda rack: racks[rack], default="")
+
+
+def _nodes(url: str) -> list[Node]:
+    return [
+        {**node, "region": region["name"]}
+        for region in _ask(f"{url}/api/v1/regions")["items"]
+        for node in _ask(f"{url}/api/v1/topology/{region['name']}")["nodes"]
+    ]
+
+
+def _all_ready(nodes: list[Node]) -> bool:
+    return all(node["ready"]["status"] == "True" for node in nodes)
 
 
 def _ask(url: str) -> Any:  # noqa: ANN401 - JSON
-    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 - our own daemon
+    with _direct.open(url, timeout=20) as answer:
         return json.load(answer)
 
 
 Row = tuple[str, int, int, str]
 
 
-def _rows(nodes: list[dict[str, Any]]) -> list[Row]:
-    """Per document: how much of it is Ready, and what is under way."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+def _rows(nodes: list[Node]) -> list[Row]:
+    """Per document, below its region: how much of it is Ready, and what is under way."""
+    groups: dict[str, list[Node]] = {}
     for node in nodes:
         groups.setdefault(node["owner"] or node["id"], []).append(node)
+    regions = sorted({f"region/{node['region']}" for node in nodes})
     rows: list[Row] = []
-    order = sorted(groups, key=lambda owner: (min(node["rank"] for node in groups[owner]), owner))
-    for owner in order:
-        members = groups[owner]
-        good = sum(node["ready"]["status"] == "True" for node in members)
-        busy = [
-            f"{node['id']} {node['ready']['reason']}"
-            for node in members
-            if node["ready"]["status"] != "True" and node["ready"]["reason"] != "Absent"
-        ]
-        rows.append((owner, good, len(members), ", ".join(busy)))
+    for region in regions:
+        rows.append(_row(region, groups.pop(region, [])))
+        inside = [name for name in groups if f"region/{groups[name][0]['region']}" == region]
+        inside.sort(key=lambda name: (min(node["rank"] for node in groups[name]), name))
+        for name in inside:
+            lead = "└─ " if name == inside[-1] else "├─ "
+            rows.append(_row(name, groups[name], lead))
     return rows
+
+
+def _row(name: str, members: list[Node], lead: str = "") -> Row:
+    good = sum(node["ready"]["status"] == "True" for node in members)
+    bad = [node for node in members if node["ready"]["status"] != "True"]
+    # What only waits for others says nothing here.
+    own = [node for node in bad if node["plan"] and not node["plan"]["blocker"]]
+    told = [f"{node['id']} {node['ready']['reason']}" for node in own]
+    return f"{lead}{name}", good, len(members), ", ".join(told)
 
 
 @contextlib.contextmanager
@@ -241,7 +317,8 @@ def _screen(console: Console) -> Generator[Callable[[list[Row], float], None]]:
         told: dict[str, int] = {}
 
         def tell(rows: list[Row], minutes: float) -> None:
-            for owner, good, total, _ in rows:
+            for name, good, total, _ in rows:
+                owner = name.lstrip("├└─ ")
                 if told.get(owner) != good:
                     told[owner] = good
                     click.echo(f"{minutes:4.0f} min  {owner}: {good} of {total} Ready")
@@ -259,7 +336,7 @@ def _table(rows: list[Row], minutes: float) -> Group:
     table.add_column(no_wrap=True, min_width=BAR + 8)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for owner, good, total, busy in rows:
-        full = good * BAR // total
+        full = good * BAR // max(total, 1)
         colour = "green" if good == total else "yellow"
         bar = Text("━" * full, style=colour) + Text("━" * (BAR - full), style="grey30")
         table.add_row(owner, bar + Text(f" {good:3}/{total}"), Text(busy, style="dim"))

@@ -34,6 +34,7 @@ class Mishaps:
         self._layers: dict[tuple[str, str], list[tuple[object, Any]]] = {}
         self.begun: list[Line] = []
         """Lines that have fired."""
+        self._lasting: list[tuple[Line, Deed]] = []
 
     def plan(self, lines: Sequence[Line]) -> None:
         """Check all of them, then set their timers."""
@@ -55,12 +56,20 @@ class Mishaps:
         self.begun.append(line)
         self._world.tell("fault", line.whom, f"{line.what} {line.how}")
         if line.span is not None:
+            self._world.after(line.span.total_seconds(), lambda: self._end(line, lift))
+        else:
+            self._lasting.append((line, lift))
 
-            def over() -> None:
-                lift()
-                self._world.tell("mended", line.whom, f"{line.what} is no longer {line.how}")
+    def mend(self) -> list[Line]:
+        """End everything that would last until somebody mends it. Says what that was."""
+        mended, self._lasting = self._lasting, []
+        for line, lift in mended:
+            self._end(line, lift)
+        return [line for line, _ in mended]
 
-            self._world.after(line.span.total_seconds(), over)
+    def _end(self, line: Line, lift: Deed) -> None:
+        lift()
+        self._world.tell("mended", line.whom, f"{line.what} is no longer {line.how}")
 
     def _check(self, line: Line) -> None:
         truth = self._world.truth

@@ -39,6 +39,8 @@ from topology.resource import Topology
 BMC_PORT = 8000
 DOCUMENTS = "documents"
 KUBECONFIGS = "kubeconfigs"
+MEND = "mend"
+NONE = b"nothing is broken that waits to be mended\n"
 
 
 class OverHttp:
@@ -67,7 +69,7 @@ class OverHttp:
 
 
 class Faults:
-    """`POST /faults` with a line: it begins now."""
+    """`POST /faults` with a line: it begins now. `mend` ends what would last for ever."""
 
     def __init__(self, mishaps: Mishaps) -> None:
         self._mishaps = mishaps
@@ -77,6 +79,9 @@ class Faults:
         text = request.body.decode("utf-8", "replace").strip()
         if request.method != "POST" or not text:
             return Response(status=405, body=b"POST a line, e.g. 'bmc r1-s01 unreachable'\n")
+        if text == MEND:
+            over = "\n".join(str(line).partition(": ")[2] for line in self._mishaps.mend())
+            return Response(status=200, body=f"no longer:\n{over}\n".encode() if over else NONE)
         try:
             self._mishaps.begin(script.read(text if text.startswith("at ") else f"at 0: {text}"))
         except script.ScriptError as cause:

@@ -10,6 +10,7 @@ from fleetd.plan.policy import Pause, Policy
 from fleetd.vocabulary import Done, Failed, HoldReason, Lost, Truth, Waiting
 from tests.plan import fleets
 from tests.plan.fleets import NOW, World, ref, thing, todo, told
+from topology.resource import Limit
 
 MINUTE = timedelta(minutes=1)
 A = "agent/a"
@@ -302,6 +303,18 @@ def test_a_state_may_last_only_so_long(reason: str, age: int, expected: list[str
         assert "look after" in plan.holds[0].message
     else:
         assert plan.again == NOW + MINUTE
+
+
+def test_what_to_do_names_the_thing() -> None:
+    """The catalogue's `<name>`, `<region>` and `<cluster>` are filled, so it can be copied."""
+    limit = Limit(within=MINUTE, action="Run `x <name> <region> <cluster> <node>`.")
+    want = replace(thing(A, spec={"cluster": "hv"}), limits={"*": limit})
+    world = World.of(want)
+    world.broken(A, reason="Bad", since=NOW - 5 * MINUTE)
+
+    action = world.plan().holds[0].message.partition("; ")[2]
+
+    assert action == f"Run `x {want.ref.name} {want.region} hv <node>`."
 
 
 def test_overdue_is_told_beside_the_steps() -> None:

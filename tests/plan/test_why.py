@@ -196,3 +196,45 @@ def test_needs_in_a_circle_end(truth: Truth) -> None:
 
     answer = why.why(ref("a/a"), world.view, {}, now=NOW)
     assert len(answer.chain) <= 2
+
+
+def test_a_lost_rack_is_named_once() -> None:
+    """The pool that is short of servers does not stand between them and what they share."""
+    world = chain()
+    pool = thing("serverpool/disks")
+    topology = world.view.topology
+    feeds = [
+        Edge(ref("server/r2-s0"), EdgeKind.FEEDS, pool.ref),
+        Edge(ref("server/r2-s1"), EdgeKind.FEEDS, pool.ref),
+        Edge(pool.ref, EdgeKind.HOSTS, ref("cephcluster/st")),
+    ]
+    kept = [edge for edge in topology.edges if edge.kind is EdgeKind.NEEDS]
+    world.view.topology = replace(
+        topology, edges=(*kept, *feeds), resources={**topology.resources, pool.ref: pool}
+    )
+    world.broken("serverpool/disks", reason="TooFewServers")
+
+    assert ask(world, "nova-compute/hv").beside == (
+        "Below it server/r2-s0, server/r2-s1 are not Ready (PowerOff), all in rack r2"
+    )
+
+
+def test_a_region_leads_to_the_part_that_fails() -> None:
+    """Also to a part that nobody who is not Ready needs, and to what fails in the same rack."""
+    rack = ["rack:eu-1/r2", "zone:eu-1/a"]
+    world = World.of(
+        thing("server/r2-s0", domains=rack),
+        thing("server/r2-s1", domains=rack),
+        thing("cluster/st"),
+        thing("region/eu-1", "cluster/st"),
+    )
+    world.up("cluster/st")
+    world.broken("server/r2-s0", "server/r2-s1", reason="BmcUnreachable", since=FOUR_MINUTES)
+    world.broken("region/eu-1", reason="PartsFailed")
+    answer = ask(world, "region/eu-1")
+
+    assert answer.cause == ref("server/r2-s0")
+    assert answer.chain[0].text == (
+        "region/eu-1 is PartsFailed and waits for server/r2-s0 and 1 more"
+    )
+    assert answer.beside == ("Beside it server/r2-s1 is not Ready (BmcUnreachable), in rack r2 too")

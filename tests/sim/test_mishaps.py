@@ -167,6 +167,21 @@ def test_without_a_span_it_stays() -> None:
     played(story)
 
 
+def test_what_lasts_can_be_mended() -> None:
+    """All of it at once, and only what has no end of its own; a second time there is nothing."""
+
+    async def story(place: Place) -> None:
+        place.plan("at 0: bmc s1 lies", "at 0: rack b1 dark", "at 0: bmc s2 hangs for 1h")
+        await at(place, 60)
+        assert [line.whom for line in place.mishaps.mend()] == ["s1", "b1"]
+        states = [place.machine(name).bmc for name in ("s1", "s2", "s3")]
+        assert states == ["answers", "hangs", "answers"]
+        assert place.machine("s3").on
+        assert place.mishaps.mend() == []
+
+    played(story)
+
+
 def test_a_dark_rack_takes_its_machines_and_nothing_else() -> None:
     """Power and BMC of each; who was off before stays off after; listeners hear of each change."""
 

@@ -29,7 +29,7 @@ def _small_fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["minimal", "two-zones"])
+@pytest.mark.parametrize("name", ["minimal", "racks", "two-zones"])
 def test_an_example_has_no_problem(name: str) -> None:
     """Neither in itself nor between its documents."""
     bundle = load.load([EXAMPLES / name])
@@ -38,7 +38,7 @@ def test_an_example_has_no_problem(name: str) -> None:
     assert run.check(bundle) == []
 
 
-@pytest.mark.parametrize("name", ["minimal", "two-zones"])
+@pytest.mark.parametrize("name", ["minimal", "racks", "two-zones"])
 def test_every_link_of_the_catalogue_leads_somewhere(name: str) -> None:
     """In a whole region nothing waits for a component that is not there."""
     components, _ = catalogue_load.load()

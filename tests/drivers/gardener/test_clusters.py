@@ -67,6 +67,14 @@ def test_a_host_with_virtual_machines_gets_a_month_to_become_empty() -> None:
     assert workers[0]["machineControllerManager"]["machineDrainTimeout"] == "720h0m0s"
 
 
+@pytest.mark.parametrize(("name", "expected"), [("cp", "0h30m0s"), ("st", "720h0m0s")])
+def test_a_silent_host_with_data_is_not_given_up(name: str, expected: str) -> None:
+    """A rack without power for an hour must not cost a storage cluster its machines."""
+    workers = manifests.shoot(want("cluster", name)).body["spec"]["provider"]["workers"]
+
+    assert workers[0]["machineControllerManager"]["machineHealthTimeout"] == expected
+
+
 def test_claims_of_a_cluster_are_told_from_those_of_its_namesake() -> None:
     """`hv` must not count the claims of `hv-lab`."""
     heads = manifests.claims_of(want("cluster", "hv").spec)
