@@ -5,10 +5,13 @@ What is shown is what is applied: a plan has an id, and the daemon refuses it wh
 moved since it was made.
 """
 
+import contextlib
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 from rich.text import Text
@@ -83,7 +86,8 @@ def run(
         )
     asked = client.Client(frame.server)
     if plan is not None:
-        told = asked.post(f"/plans/{plan}/apply", client.PLANNING, consent=consent)
+        path = f"/plans/{quote(plan, safe='')}/apply"
+        told = asked.post(path, client.PLANNING, consent=consent)
     else:
         told = _by_plan(frame, asked, paths, prune=prune, consent=consent, yes=yes)
     if told is None:
@@ -106,7 +110,8 @@ def _by_plan(
         made = draft(frame, asked, paths, prune=prune)
         if not yes:
             # To stderr: the answer is what becomes of it.
-            show(made, wide=frame.output == "wide")
+            with contextlib.redirect_stdout(sys.stderr):
+                show(made, wide=frame.output == "wide")
         agreed = consent or _consent(made, yes=yes)
         if not yes and not made["owned"] and not asking.confirm("Hand these documents over?"):
             raise Stop(Exit.BAD, "nothing is applied")
@@ -131,7 +136,7 @@ def _consent(made: Draft, *, yes: bool) -> str:
 def show(made: Draft, *, wide: bool) -> None:
     console = output.answers()
     if not made["text"] and not made["pruned"]:
-        console.print("No difference: the daemon has these documents already.")
+        console.print("No difference: what should exist stays as it is.")
         return
     difference.lines(made["text"])
     console.print()

@@ -61,6 +61,8 @@ def run(command: click.Command, name: str) -> NoReturn:
         if getattr(sys, stream) is None:
             # Closed by whoever started us (`>&-`): then nobody listens.
             setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        # A terminal that knows no `●` gets a `?`; that is no reason not to answer.
+        getattr(sys, stream).reconfigure(errors="replace")
     sys.exit(_code(command, name))
 
 

@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from fleetd import clock
-from fleetd.cli import client, output, states, watching
+from fleetd.cli import client, naming, output, states, watching
 from fleetd.cli.client import Client
 from fleetd.cli.frame import Frame
 from topology.documents import base
@@ -20,6 +20,7 @@ def run(frame: Frame, *, about: str | None, since: str | None, watch: bool) -> N
         watching.check(frame)
     span = _span(since) if since else None
     asked = client.Client(frame.server)
+    about = naming.about(asked, about) if about is not None else None
     found = list(asked.pages("/events", for_=about, limit=1000)) if span is None else []
     if span is not None:
         found = _last(asked, about, span)

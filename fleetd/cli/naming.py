@@ -18,8 +18,10 @@ def split(kind: str, name: str | None) -> tuple[str, str | None]:
     left, slash, right = kind.partition("/")
     if not slash:
         return kind, name
-    if name is not None or not left or not right:
-        raise click.UsageError(f"write {left or 'KIND'} NAME or KIND/NAME, not both")
+    if not left or not right:
+        raise click.UsageError(f"{kind} lacks a {'name' if left else 'kind'}; write KIND/NAME")
+    if name is not None:
+        raise click.UsageError(f"write {left} NAME or KIND/NAME, not both")
     return left, right
 
 
@@ -31,6 +33,12 @@ def one(asked: Client, kind: str, name: str | None) -> tuple[str, str]:
     return known_kind(asked, kind), name
 
 
+def about(asked: Client, given: str) -> str:
+    """KIND/NAME of something that may be gone by now, whatever form its kind was given in."""
+    kind, name = split(given, None)
+    return f"{meant(kind, _kinds(asked)) or kind.lower()}/{name}"
+
+
 def path(kind: str, name: str) -> str:
     """Of its page, whatever signs are in the name."""
     return f"/resources/{quote(kind, safe='')}/{quote(name, safe='')}"
@@ -38,13 +46,17 @@ def path(kind: str, name: str) -> str:
 
 def known_kind(asked: Client, given: str) -> str:
     """The kind that is meant; ends the program if there is none like it."""
-    kinds = [item["kind"] for item in asked.get("/kinds")["items"]]
+    kinds = _kinds(asked)
     found = meant(given, kinds)
     if found is not None:
         return found
     close = difflib.get_close_matches(given.lower(), [*kinds, *map(plural, kinds)], n=1)
     guess = f"; did you mean {meant(close[0], kinds)}?" if close else ""
     raise Stop(Exit.BAD, f"there is no kind {given}{guess or '; `fleetctl tree` shows what is'}")
+
+
+def _kinds(asked: Client) -> list[str]:
+    return [item["kind"] for item in asked.get("/kinds")["items"]]
 
 
 def meant(given: str, kinds: Iterable[str]) -> str | None:

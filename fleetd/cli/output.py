@@ -93,10 +93,12 @@ def complaints() -> Console:
 def data(frame: Frame, shape: object) -> None:
     """An answer for programs."""
     shape = secrets.scrub_deep(shape) if secrets.REGISTRY else shape
+    # Whoever reads another encoding gets escapes, so that nothing is lost on the way.
+    every = (sys.stdout.encoding or "").lower().startswith("utf")
     if frame.output == "yaml":
-        text = yaml.safe_dump(shape, sort_keys=False, allow_unicode=True, width=100)
+        text = yaml.safe_dump(shape, sort_keys=False, allow_unicode=every, width=100)
     else:
-        text = json.dumps(shape, indent=2, ensure_ascii=False, default=str) + "\n"
+        text = json.dumps(shape, indent=2, ensure_ascii=not every, default=str) + "\n"
     click.echo(secrets.scrub(text), nl=False)
 
 

@@ -19,6 +19,7 @@ from fleetd import clock
 from fleetd.cli import client, output, reading, states, watching
 from fleetd.cli.ending import Exit, Stop
 from fleetd.cli.frame import Frame
+from fleetd.vocabulary import HoldReason
 from topology.resource import Topology
 
 ALIKE_MAX = 6
@@ -198,7 +199,7 @@ def _sum_up(nodes: list[Node]) -> list[Text]:
 
 def _state(row: Row, ready: Node, now: datetime) -> Text:
     """`● Ready  3h`, or `○ Progressing  12m  BudgetSpent: ...`."""
-    plan = row.plan or {"state": "", "blocker": None}
+    plan = row.plan or {"state": "", "blocker": None, "message": ""}
     busy = plan["state"] in {"step", "waiting"}
     word = states.word(ready, busy=busy)
     note = row.note or states.age(ready.get("since"), now)
@@ -209,9 +210,14 @@ def _state(row: Row, ready: Node, now: datetime) -> Text:
     if plan["blocker"]:
         # The commonest hold in the fewest words.
         text.append(f"  after {plan['blocker']}", style="dim")
-    elif plan["state"]:
-        text.append(f"  {plan['reason']}", style="yellow" if plan["state"] == "held" else "")
-        text.append(f": {plan['message']}", style="dim")
-    elif ready["message"]:
-        text.append(f"  {ready['message']}", style="dim")
+        return text
+    reason, told = plan["state"] and plan["reason"], plan["message"] if plan["state"] else ""
+    if reason == HoldReason.OVERDUE:
+        # Since when stands before it already; what is wrong comes before what to do.
+        told = "; ".join(one for one in (ready["message"], told.partition("; ")[2]) if one)
+    if reason and reason != ready["reason"]:
+        text.append(f"  {reason}", style="yellow" if plan["state"] == "held" else "")
+        text.append(f": {told}", style="dim")
+    elif told or ready["message"]:
+        text.append(f"  {told or ready['message']}", style="dim")
     return text

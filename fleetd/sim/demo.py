@@ -223,14 +223,14 @@ class Demo:
         for command in ("tree", f"why region {region}", "events -w", "credentials"):
             say(f"  .venv/bin/fleetctl --server {url} {command}", soft_wrap=True)
         say("or break something, see below what comes of it, ask why, and mend it:")
-        for fault in (*_faults(topology, region), serve.MEND):
+        for fault in (*faults(topology, region), serve.MEND):
             say(f"  curl -d '{fault}' {world}/faults", soft_wrap=True)
         say("Every simulated cluster speaks to kubectl:")
         for path in sorted((self._folder / serve.KUBECONFIGS).glob("*.kubeconfig")):
             say(f"  kubectl --kubeconfig {path} get ns", soft_wrap=True)
 
 
-def _faults(topology: Topology, region: str) -> list[str]:
+def faults(topology: Topology, region: str) -> list[str]:
     """What can be broken here. A sealed OpenBao is opened again; the others last."""
     names: dict[str, list[str]] = {}
     for ref, want in topology.resources.items():

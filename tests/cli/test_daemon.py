@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fleetd.vocabulary import Observation, Truth
+from fleetd.vocabulary import Hold, HoldReason, Observation, Truth
 from tests.cli import programs
 from tests.cli.programs import MINIMAL, ROOT, fleetctl
 from tests.surface import panels
@@ -41,6 +41,30 @@ def test_tree(url: str) -> None:
     assert lines[3].startswith("   └─ flux/hv")
     assert lines[3].endswith("after cluster/hv")
     assert lines[-1] == "1 of 4 resources Ready, 1 being worked on, 1 at work, 1 held"
+
+
+def test_tree_says_what_is_wrong_before_what_to_do() -> None:
+    """An overdue thing shows its message and the advice; its age stands before them already."""
+    panel = panels.small()
+    message = "Stuck since yesterday, longer than 1h; Call somebody."
+    held = Hold(ref=Ref("cluster", "hv"), reason=HoldReason.OVERDUE, message=message)
+    plan = replace(panel.plans["eu-1"], steps=(), waits=(), holds=(held,))
+    panel.plans["eu-1"] = plan
+    judged = panel.judged[held.ref]
+    panel.judged[held.ref] = replace(judged, message="the disk is full")
+    with programs.daemon(panel) as url:
+        ran = fleetctl("--server", url, "tree")
+    line = next(line for line in ran.out.splitlines() if "cluster/hv" in line)
+    assert line.endswith("  Overdue: the disk is full; Call somebody.")
+
+
+def test_a_terminal_without_unicode_is_answered(url: str) -> None:
+    """Signs it does not know become `?` in text and escapes in JSON, never a traceback."""
+    env = {"PYTHONIOENCODING": "ascii"}
+    ran = fleetctl("--server", url, "tree", env=env)
+    assert (ran.code, ran.err) == (0, "")
+    assert "? Ready" in ran.out
+    assert fleetctl("--server", url, "tree", "-o", "json", env=env).json["regions"]
 
 
 def test_tree_of_one_region(url: str) -> None:
@@ -92,6 +116,10 @@ def test_events(url: str) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert len(ran.out.splitlines()) == 3
     assert ran.out.splitlines()[1].startswith("03-01 12:00:02  Done")
+    assert fleetctl("--server", url, "events", "--for", "Fluxes/hv").out == "No events.\n"
+    assert fleetctl("--server", url, "events", "--for", "Clusters/hv").out == (
+        fleetctl("--server", url, "events", "--for", "cluster/hv").out
+    )
     found = fleetctl("events", "-o", "json", "--server", url).json
     assert [one["seq"] for one in found["items"]] == [1, 2, 3, 4, 5]
 
@@ -129,6 +157,7 @@ def test_get(url: str) -> None:
         (("get", "clusters"), 0, ""),
         (("get", "cluster/hv"), 0, ""),
         (("get", "cluster/hv", "hv"), 2, "not both"),
+        (("get", "cluster/"), 2, "cluster/ lacks a name"),
         (("get", "clustr"), 1, "there is no kind clustr; did you mean cluster?"),
         (("why", "cluster", "hw"), 1, ""),
         (("why", "serverpool", "computer"), 1, "did you mean serverpool/compute?"),

@@ -1,5 +1,10 @@
 """`fleetctl pause | resume | approve | reject | retire | apply` against a daemon."""
 
+import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,7 +78,9 @@ def test_apply() -> None:
         assert fleetctl("--server", url, "apply", MINIMAL, "--yes").code == 1
         desk.stale = 1
         assert fleetctl("--server", url, "apply", "--plan", "d1", "--yes").code == 1
-    assert desk.applied == [("d1", "")]
+        fleetctl("--server", url, "apply", "--plan", "../x", "--yes")
+    # An id is no path, whatever signs are in it: the daemon hears it as it was given.
+    assert desk.applied == [("d1", ""), ("../x", "")]
     assert Path(desk.sent[0].folder) == programs.ROOT / MINIMAL
 
 
@@ -87,3 +94,24 @@ def test_documents_with_problems_are_not_sent(tmp_path: Path) -> None:
         ran = fleetctl("--server", url, "apply", str(tmp_path), "--yes")
     assert (ran.code, ran.out, desk.sent) == (1, "", [])
     assert "a.yaml:2:7:" in ran.err
+
+
+def test_what_is_asked_about_is_no_part_of_the_answer() -> None:
+    """At a terminal, `apply -o json` shows the plan on stderr: stdout is one JSON document."""
+    leader, follower = pty.openpty()
+    with programs.daemon(panels.small(), FakeDesk()) as url:
+        os.write(leader, b"y\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "fleetd.cli.main", "--server", url, "apply", MINIMAL, "-ojson"],
+            cwd=programs.ROOT,
+            env=programs.environment(),
+            stdin=follower,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    os.close(leader)
+    os.close(follower)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["plan"] == "d1"
+    assert b"+ cluster/hv" in done.stderr
