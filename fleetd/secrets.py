@@ -202,17 +202,23 @@ REGISTRY = Registry()
 def spellings(value: str) -> Iterator[str]:
     """The ways in which a value travels, each once and long enough to be looked for."""
     parts = [value, value.strip()] if len(value) <= WHOLE else []
-    if "\n" in value.strip():
-        # It leaks in parts as well as whole: lines, and the telling words of a kubeconfig.
-        lines = [line.strip() for line in value.splitlines()]
+    # It leaks in parts as well as whole: lines, and the telling words of a kubeconfig, which may
+    # be one line of JSON.
+    lines = [line.strip() for line in value.splitlines()]
+    if len(lines) > 1:
         parts += [line for line in lines if not _FIELD.search(line)]
-        parts += [word for word in re.split(r"[\s\"',]+", value) if _telling(word)]
+    words = _BETWEEN.split(value)
+    if len(words) > 1:
+        parts += [word for word in words if _telling(word)]
     found = (spelling for part in parts for spelling in _encoded(part))
     yield from dict.fromkeys(spelling for spelling in found if len(spelling) >= SHORTEST)
 
 
 _FIELD = re.compile(r":(\s|$)|^-----(BEGIN|END)")
 """A line of YAML or JSON, or the frame of a key: such lines stand in every kubeconfig."""
+
+
+_BETWEEN = re.compile(r"[\s\"',]+")
 
 
 def _telling(word: str) -> bool:

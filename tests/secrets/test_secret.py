@@ -151,6 +151,14 @@ def test_common_lines_stay_readable() -> None:
     assert registry.scrub("canary0kube1config2token3value4abcdef") == "<secret>"
 
 
+def test_a_token_inside_of_one_line_is_hidden_alone_too() -> None:
+    """A kubeconfig as JSON has no lines; its token still leaks by itself."""
+    registry = Registry()
+    token = "canary0kube1config2token3value4abcdef"
+    registry.remember(json.dumps({"users": [{"user": {"token": token}}], "kind": "Config"}))
+    assert registry.scrub(f"args: {token} of Config") == "args: <secret> of Config"
+
+
 def test_the_memory_is_bounded() -> None:
     """Beyond its bound the registry forgets what was revealed longest ago, and nothing else."""
     registry = Registry(bytes_max=2000)
