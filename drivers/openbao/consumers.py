@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from drivers.openbao.shape import inside
+from fleetd.kube.facts import part as inside
 from fleetd.tools import Tools
 from topology.resource import Facts, Resource
 
