@@ -8,6 +8,7 @@ signals. Everything below gets what it needs as arguments.
 import asyncio
 import contextlib
 import faulthandler
+import functools
 import gc
 import os
 import random
@@ -150,6 +151,7 @@ class Daemon:
             clock=time,
             rng=rng,
             tuning=_tuning(settings),
+            reads=self._rules.reads,
         )
         self.state = self._core.state
         durable = settings.store is not StoreKind.MEMORY
@@ -180,6 +182,7 @@ class Daemon:
             commands=self.commands,
             documents=self.documents,
             source=Source(paths=settings.documents, catalogue=settings.catalogue, handed=handed),
+            make=functools.partial(loading.load, settings.drivers),
             durable=durable,
         )
         self.window = window.Window(
@@ -200,6 +203,7 @@ class Daemon:
         self._core.wake(ref)
 
     def topology(self) -> Topology:
+        self._rules.reads.note()
         return self.state.view.topology
 
     def ready(self, ref: Ref) -> Condition | None:

@@ -17,6 +17,7 @@ from fleetd.documents import Documents
 from fleetd.drafts import Draft, Source
 from fleetd.engine.commands import FLEET, Commands
 from fleetd.engine.state import State
+from fleetd.outlook import MakeDrivers
 from fleetd.plan.policy import Pause
 from fleetd.store.base import Store
 from fleetd.surface import shapes
@@ -39,6 +40,7 @@ class FrontDesk:
     commands: Commands
     documents: Documents
     source: Source
+    make: MakeDrivers
     durable: bool
     """Whether there is a state directory to keep documents in."""
     _drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict[str, Draft])
@@ -64,7 +66,7 @@ class FrontDesk:
 
     async def plan(self, given: Sequence[Given], *, prune: bool) -> Mapping[str, Any]:
         declared = self.state.declared
-        world = drafts.world(self.state, self.clock.now())
+        world = drafts.world(self.state, self.clock.now(), self.make)
         made = await asyncio.to_thread(
             drafts.draft,
             given,
@@ -143,7 +145,7 @@ class FrontDesk:
 
     def _check_moved(self, made: Draft) -> None:
         declared = self.state.declared if self.state.declared.resources else EMPTY
-        world = drafts.world(self.state, self.clock.now())
+        world = drafts.world(self.state, self.clock.now(), self.make)
         now = drafts.identity(made.digest, world, declared, change=made.change, keep=made.keep)
         if now != made.id:
             raise Declined(

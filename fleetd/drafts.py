@@ -22,6 +22,7 @@ from fleetd.handed import Handed
 from fleetd.plan.offline import Wave
 from fleetd.surface.desk import Given, Owned
 from topology import diff, load, read, yamlplace
+from topology.catalogue import Component
 from topology.documents import accesses
 from topology.problem import Problem
 from topology.resource import EMPTY, Ref, Topology
@@ -103,7 +104,7 @@ def draft(
     reading = _compile(wanted, {**own, **keep, **edited}, source)
     if isinstance(reading, Wrong):
         return reading
-    found, deeds = reading
+    found, catalogue = reading
     change = diff.diff(declared, found)
     regions = tuple(sorted({one.region for one in _touched(change)} & found.regions.keys()))
     consent, why = _consent(change, found) if declared is not EMPTY else ("", "")
@@ -111,7 +112,7 @@ def draft(
         id=identity(found.digest, world, declared, change=change, keep=keep),
         digest=found.digest,
         change=change,
-        waves=tuple(outlook.waves(replace(world, deeds=deeds), found, regions)),
+        waves=tuple(outlook.waves(world, found, catalogue, regions)),
         given=tuple(sorted(new)),
         keep={key: one.content for key, one in sorted(keep.items())},
         pruned=pruned,
@@ -148,7 +149,7 @@ def identity(
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-def world(state: State, now: datetime) -> outlook.World:
+def world(state: State, now: datetime, make: outlook.MakeDrivers) -> outlook.World:
     """A copy of what is known. On the loop: nothing moves while it is made."""
     view = state.view
     return outlook.World(
@@ -159,9 +160,9 @@ def world(state: State, now: datetime) -> outlook.World:
             attempts=dict(view.attempts),
             orphans=dict(view.orphans),
         ),
-        drivers=state.drivers,
         policy=state.policy,
         now=now,
+        make=make,
     )
 
 
@@ -202,16 +203,15 @@ def _plain(item: load.Item, folder: Path | None) -> dict[str, Any]:
 
 def _compile(
     wanted: Mapping[Key, Content], pieces: Mapping[Key, _Piece], source: Source
-) -> tuple[Topology, Mapping[str, str]] | Wrong:
-    """The same door as files have: JSON is YAML. With what is done first about each kind."""
+) -> tuple[Topology, Mapping[str, Component]] | Wrong:
+    """The same door as files have: JSON is YAML. With the catalogue that counts then."""
     names = {f"{kind}-{name}.yaml": piece for (kind, name), piece in sorted(pieces.items())}
     found = read.read_bytes(
         {name: json.dumps(wanted[piece.key]).encode() for name, piece in names.items()},
         source.catalogue,
     )
     if found.topology is not None:
-        deeds = {kind: component.spec.create for kind, component in found.catalogue.items()}
-        return found.topology, deeds
+        return found.topology, found.catalogue
     return Wrong(problems=tuple(_placed(one, names.get(one.file)) for one in found.problems))
 
 

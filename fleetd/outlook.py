@@ -1,26 +1,29 @@
 """
 What would happen if other documents were taken, as far as can be said without doing it. Pure.
 
-The real planner, the real drivers' `propose` and `judge`, and what was seen of the world: what is
-asked for in another way is judged and proposed anew from its last observation, what is new counts
-as not there. What the planner admits in one round is a wave and is taken to work; what never
-begins stands in the last wave, with the reason. An outlook is not a promise: drivers look again
-before they act.
+The real planner, drivers made for these documents (`fleetd.sealed`: their topology, their
+catalogue, no way out), and what was seen of the world: what is asked for in another way is judged
+and proposed anew from its last observation, what is new counts as not there. What the planner
+admits in one round is a wave and is taken to work; what never begins stands in the last wave, with
+the reason. An outlook is not a promise: drivers look again before they act.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fleetd import conditions
+from fleetd import conditions, sealed
 from fleetd.plan.nominal import NominalDriver
 from fleetd.plan.offline import Wave
 from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Policy
 from fleetd.plan.view import View
+from fleetd.tools import Tools
 from fleetd.vocabulary import Condition, Driver, Hold, HoldReason, Observation, Outcome, Plan, Step
+from topology.catalogue import Component
 from topology.resource import Facts, Ref, Resource, Topology
 
+MakeDrivers = Callable[[Tools], Mapping[str, Driver]]
 _MADE: Facts = {"fleetd": "taken to work"}
 WAVES_MAX = 200
 """A budget of one server at a time makes as many waves as there are servers; more tell nothing."""
@@ -61,19 +64,21 @@ class World:
     """A copy of what the daemon knows, which nobody changes any more."""
 
     view: View
-    drivers: Mapping[str, Driver]
     policy: Policy
     now: datetime
-    deeds: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By kind: what is done first about a thing that is not there."""
+    make: MakeDrivers
+    """The same drivers as at work, made anew."""
 
 
-def waves(world: World, new: Topology, regions: Sequence[str]) -> list[Wave]:
+def waves(
+    world: World, new: Topology, catalogue: Mapping[str, Component], regions: Sequence[str]
+) -> list[Wave]:
     """Of these regions only; nothing needs across regions."""
-    names = sorted({resource.driver for resource in new.resources.values()})
+    deeds = {kind: component.spec.create for kind, component in catalogue.items()}
+    real = world.make(sealed.tools(new, catalogue, world.view.ready, world.now))
     drivers: dict[str, Driver] = {
-        name: _Foreseen(name, world.drivers.get(name), NominalDriver(kind=name, deeds=world.deeds))
-        for name in names
+        name: _Foreseen(name, real.get(name), NominalDriver(kind=name, deeds=deeds))
+        for name in sorted({resource.driver for resource in new.resources.values()})
     }
     view = _view(world, new, drivers)
     planner = Planner(drivers)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Network
+from fleetd.reads import Reads
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Clock, Condition, Driver
 from topology import health
@@ -35,7 +36,9 @@ class SecretReader(Protocol):
 class Fleet(Protocol):
     """What the daemon thinks of other things; for drivers that sum up their members."""
 
-    def topology(self) -> Topology: ...
+    def topology(self) -> Topology:
+        """Counted in `Rules.reads` by whoever implements this."""
+        ...
 
     def ready(self, ref: Ref) -> Condition | None: ...
 
@@ -46,15 +49,18 @@ class Rules:
     def __init__(self) -> None:
         self._components: Mapping[str, Component] = {}
         self._readers: dict[str, health.Reader] = {}
+        self.reads = Reads()
 
     def take(self, catalogue: Mapping[str, Component]) -> None:
         self._components = catalogue
         self._readers.clear()
 
     def component(self, kind: str) -> Component:
+        self.reads.note()
         return self._components[kind]
 
     def reader(self, kind: str) -> health.Reader:
+        self.reads.note()
         found = self._readers.get(kind)
         if found is None:
             found = health.Reader(self._components[kind].spec.health)

@@ -269,7 +269,13 @@ class Driver(Protocol):
         ...
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
-        """What would bring `seen` to `want`, in order; pure. Nothing if the world is at work."""
+        """What would bring `seen` to `want`, in order; pure. Nothing if the world is at work.
+
+        It may read `want`, `seen`, and the topology (of its own region) and the rules that its
+        tools hold; nothing else: no clock, no condition of another thing, no answer of a far side
+        and nothing that an earlier call kept. Equal topology, rules, `want` and `seen` give equal
+        steps, also from another instance of the driver. It is asked again when one of these
+        changes, and about documents that are not in force (`fleetd.sealed`), in a thread."""
         ...
 
     async def apply(self, step: Step) -> Outcome:

@@ -21,6 +21,7 @@ from fleetd.engine.state import State
 from fleetd.engine.stats import Stats
 from fleetd.engine.supervisor import Supervisor, Upkeep
 from fleetd.plan.policy import Policy
+from fleetd.reads import Reads
 from fleetd.store.base import Store
 from fleetd.vocabulary import Driver
 from topology.resource import Ref
@@ -47,10 +48,14 @@ class Core:
         clock: Clock,
         rng: random.Random,
         tuning: Tuning,
+        reads: Reads | None = None,
     ) -> None:
+        """`reads` is that of the drivers' tools; without it they have none."""
         self.tuning = tuning
         self.state = State(
-            drivers, Policy(stale_after=tuning.stale_after, consents=tuning.consents)
+            drivers,
+            Policy(stale_after=tuning.stale_after, consents=tuning.consents),
+            reads or Reads(),
         )
         self.gates = Gates(tuning.gates, clock)
         self.looks: queue.Queue[Ref] = queue.Queue(

@@ -17,6 +17,7 @@ from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Policy
 from fleetd.plan.table import Table
 from fleetd.plan.view import Attempt, View
+from fleetd.reads import Reads
 from fleetd.vocabulary import (
     Condition,
     Done,
@@ -38,6 +39,8 @@ def _empty_view() -> View:
 class State:
     drivers: Mapping[str, Driver]
     policy: Policy
+    reads: Reads = field(default_factory=Reads)
+    """What the drivers read of the topology and the catalogue."""
     view: View = field(default_factory=_empty_view)
     declared: Topology = EMPTY
     """What the documents ask for; the view's topology has what is to go as well."""
@@ -61,7 +64,7 @@ class State:
     _wanted: dict[str, frozenset[StepId]] = field(default_factory=dict[str, frozenset[StepId]])
 
     def __post_init__(self) -> None:
-        self.planner = Planner(self.drivers)
+        self.planner = Planner(self.drivers, self.reads)
         self.planner.reset(self.view)
 
     def want(self, ref: Ref) -> Resource | None:

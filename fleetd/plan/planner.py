@@ -5,8 +5,9 @@ The planner: what is to be done in a region, what is not, and why. Pure decision
 decided and decides anew only for what was touched, for what needs a touched thing, and for what
 time has changed. Resources that are Ready and as they should be cost nothing.
 
-The one rule: a driver's `propose` is asked once per (generation, observation digest). A driver
-whose proposals depend on time must say so in the facts it observes.
+The one rule: a driver's `propose` is asked once per (generation, observation digest), and, if it
+read the topology or the catalogue, once more for each new one of these. A driver whose proposals
+depend on time must say so in the facts it observes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ from fleetd.plan.standing import Standing
 from fleetd.plan.table import SERVER, Table
 from fleetd.plan.verdict import Case, Fault, Proposed
 from fleetd.plan.view import View
+from fleetd.reads import Reads
 from fleetd.vocabulary import Driver, Hold, HoldReason, Observation, Plan, Step
 from topology.resource import EMPTY, Ref, Resource
 
@@ -61,16 +63,26 @@ def proposals(view: View, drivers: Mapping[str, Driver], *, region: str) -> dict
 class Planner:
     """Keeps its place between plans. Reads the view it is given and changes nothing."""
 
-    def __init__(self, drivers: Mapping[str, Driver]) -> None:
+    def __init__(self, drivers: Mapping[str, Driver], reads: Reads | None = None) -> None:
+        """`reads` counts what the drivers read of the topology and the catalogue; without it they
+        are drivers that read neither."""
         self._drivers = drivers
+        self._reads = reads or Reads()
         self._memo: dict[Ref, tuple[int, int, Proposed]] = {}
+        self._around: set[Ref] = set()
+        """Of these, the proposals hang on the topology or the catalogue."""
         self._desk = _Desk(self._proposed, lambda want: want.driver in drivers)
 
     def reset(self, view: View, table: Table | None = None) -> None:
-        """There is a new topology. `table` is its table, if somebody made it already, away from
-        the event loop."""
+        """There is a new topology or a new catalogue. `table` is the topology's table, if somebody
+        made it already, away from the event loop."""
         known = view.topology.resources
-        self._memo = {ref: kept for ref, kept in self._memo.items() if ref in known}
+        self._memo = {
+            ref: kept
+            for ref, kept in self._memo.items()
+            if ref in known and ref not in self._around
+        }
+        self._around.clear()
         self._desk.reset(view, table)
 
     def touch(self, refs: Iterable[Ref]) -> None:
@@ -99,7 +111,10 @@ class Planner:
         # Digest 0 means that nobody made one.
         if kept and kept[0] == want.generation and kept[1] == seen.digest and seen.digest:
             return kept[2]
+        before = self._reads.count
         proposed = intake.ask(driver, want, seen)
+        around = self._reads.count != before
+        (self._around.add if around else self._around.discard)(want.ref)
         self._memo[want.ref] = (want.generation, seen.digest, proposed)
         return proposed
 

@@ -74,7 +74,7 @@ class Twin:
         rng = world.stream("daemon")
         self._rng: random.Random = rng
         self.clusters = Clusters(net.kube, clock=self.clock, rng=rng, wake=self._wake)
-        rules = Rules()
+        self._rules = rules = Rules()
         rules.take(wanted.catalogue)
         tools = Tools(
             clock=self.clock,
@@ -91,6 +91,7 @@ class Twin:
             clock=self.clock,
             rng=rng,
             tuning=tuning(wanted.policy),
+            reads=rules.reads,
         )
         self.core.state.set_policy(wanted.policy)
 
@@ -99,6 +100,7 @@ class Twin:
         self.core.wake(ref)
 
     def topology(self) -> Topology:
+        self._rules.reads.note()
         return self.core.state.view.topology
 
     def ready(self, ref: Ref) -> Condition | None:

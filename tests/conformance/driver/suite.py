@@ -72,7 +72,10 @@ async def _check_road_to_ready(bench: Bench) -> list[str]:
         seen = await bench.driver.observe(bench.want)
         conditions = bench.driver.judge(bench.want, seen)
         broken += _check_conditions(bench.want, conditions)
+        before = bench.state()
         steps = bench.driver.propose(bench.want, seen)
+        if list(steps) != list(bench.driver.propose(bench.want, seen)) or bench.state() != before:
+            broken.append("propose is not pure")
         if not steps:
             if conditions and all(condition.truth is Truth.TRUE for condition in conditions):
                 return broken
