@@ -8,7 +8,7 @@ right. `cluster/hv needs serverpool/compute`, `server/r1-s01 feeds serverpool/co
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -91,7 +91,7 @@ class Topology:
 
     digest: str
     resources: Mapping[Ref, Resource]
-    edges: tuple[Edge, ...]
+    edges: Sequence[Edge]
 
     @cached_property
     def needed_by(self) -> Mapping[Ref, tuple[Ref, ...]]:
@@ -102,6 +102,15 @@ class Topology:
                 found.setdefault(need, []).append(ref)
         # In the order of the resources: that of a set would depend on the hash seed.
         return {ref: tuple(found[ref]) for ref in self.resources if ref in found}
+
+    @cached_property
+    def domains(self) -> Mapping[str, tuple[Ref, ...]]:
+        """The members of each failure domain, in order."""
+        found: dict[str, list[Ref]] = {}
+        for ref, resource in self.resources.items():
+            for domain in resource.domains:
+                found.setdefault(domain, []).append(ref)
+        return {domain: tuple(refs) for domain, refs in found.items()}
 
     @cached_property
     def regions(self) -> Mapping[str, tuple[Ref, ...]]:

@@ -236,10 +236,10 @@ class Executor:
     async def _use_up_approval(self, job: _Job) -> bool:
         """Whether the step is wanted still. One approval is one try: the next time a person is
         asked again."""
-        step = job.step.id
-        if step not in self._state.policy.approvals:
+        step = job.step
+        if step.id not in self._state.policy.approvals:
             return self._wants(job)
-        await self._store.put(records.APPROVALS, {step: None})
+        await self._store.put(records.APPROVALS, {step.id: None})
         # Asked before the approval is gone for the planner too, and with it the step.
         wanted = self._wants(job)
         self._state.withdraw_approval(step)

@@ -8,13 +8,18 @@ names would be made again, so the document is to be changed first.
 """
 
 import hashlib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar, overload
 
 from fleetd import errors
 from topology.compile import fingerprint
 from topology.resource import Edge, EdgeKind, Ref, Resource, Topology
+
+_V = TypeVar("_V")
 
 
 class CannotRetire(errors.FleetError):
@@ -77,17 +82,109 @@ def tombstones(orphans: Mapping[Ref, Resource], retired: AbstractSet[Ref]) -> di
     }
 
 
+class _Both(Mapping[Ref, _V]):
+    """Two mappings without a key in common, read as one: neither is copied."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Mapping[Ref, _V], second: Mapping[Ref, _V]) -> None:
+        self._first = first
+        self._second = second
+
+    def __getitem__(self, ref: Ref) -> _V:
+        return self._first[ref] if ref in self._first else self._second[ref]
+
+    def __contains__(self, ref: object) -> bool:
+        return ref in self._first or ref in self._second
+
+    def __iter__(self) -> Iterator[Ref]:
+        return itertools.chain(self._first, self._second)
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+
+class _Edges(Sequence[Edge]):
+    """Those of the documents, then those of the tombstones; worked out only if somebody reads."""
+
+    def __init__(self, first: Sequence[Edge], tombs: Mapping[Ref, Resource]) -> None:
+        self._first = first
+        self._tombs = tombs
+
+    @cached_property
+    def _all(self) -> tuple[Edge, ...]:
+        needs = ((tomb.ref, need) for tomb in self._tombs.values() for need in sorted(tomb.needs))
+        return (*self._first, *(Edge(ref, EdgeKind.NEEDS, need) for ref, need in needs))
+
+    @overload
+    def __getitem__(self, place: int) -> Edge: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Edge]: ...
+    def __getitem__(self, place: int | slice) -> Edge | Sequence[Edge]:
+        return self._all[place]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(Topology):
+    """What should be there, and what should go. A tombstone needs other tombstones only, so the
+    two stand side by side: one that is buried costs nothing of the fleet's size."""
+
+    declared: Topology
+    tombs: Mapping[Ref, Resource]
+
+    @cached_property
+    def needed_by(self) -> Mapping[Ref, tuple[Ref, ...]]:
+        return _Both(self.declared.needed_by, self._apart.needed_by)
+
+    @cached_property
+    def regions(self) -> Mapping[str, tuple[Ref, ...]]:
+        found = dict(self.declared.regions)
+        for region, refs in self._apart.regions.items():
+            found[region] = (*found.get(region, ()), *refs)
+        return found
+
+    @cached_property
+    def domains(self) -> Mapping[str, tuple[Ref, ...]]:
+        found = dict(self.declared.domains)
+        for domain, refs in self._apart.domains.items():
+            found[domain] = (*found.get(domain, ()), *refs)
+        return found
+
+    @cached_property
+    def _apart(self) -> Topology:
+        return Topology(digest="", resources=self.tombs, edges=())
+
+
 def together(declared: Topology, tombs: Mapping[Ref, Resource]) -> Topology:
-    """What the planner works on: what should be there, and what should go."""
+    """What the planner works on."""
     if not tombs:
         return declared
     order = sorted(tombs.values(), key=lambda tomb: (tomb.rank, tomb.ref))
-    edges = [Edge(t.ref, EdgeKind.NEEDS, need) for t in order for need in sorted(t.needs)]
     mark = hashlib.blake2b(
         repr((declared.digest, [(t.ref, t.generation) for t in order])).encode(), digest_size=16
     ).hexdigest()
-    return Topology(
-        digest=mark,
-        resources={**declared.resources, **{tomb.ref: tomb for tomb in order}},
-        edges=(*declared.edges, *edges),
+    return _joined(declared, {tomb.ref: tomb for tomb in order}, mark)
+
+
+def without(joined: Joined, ref: Ref) -> Topology:
+    """The same with one tombstone less. The digest stays while any is left: consents are given to
+    what a person asked for, and that does not change because some of it is done."""
+    left = {
+        other: replace(tomb, needs=tomb.needs - {ref}) if ref in tomb.needs else tomb
+        for other, tomb in joined.tombs.items()
+        if other != ref
+    }
+    return _joined(joined.declared, left, joined.digest) if left else joined.declared
+
+
+def _joined(declared: Topology, tombs: Mapping[Ref, Resource], digest: str) -> Joined:
+    return Joined(
+        digest=digest,
+        resources=_Both(declared.resources, tombs),
+        edges=_Edges(declared.edges, tombs),
+        declared=declared,
+        tombs=tombs,
     )

@@ -25,6 +25,7 @@ from fleetd.vocabulary import (
     HoldReason,
     Observation,
     Plan,
+    Step,
     StepId,
     Truth,
 )
@@ -114,10 +115,22 @@ class State:
         self.accept(self.declared, dict(self.view.orphans))
 
     def bury(self, ref: Ref) -> None:
-        """It is gone, and its record with it."""
+        """It is gone, and its record with it. Costs what the one thing touches, not what the fleet
+        is: a pool that is retired is buried server by server."""
+        view, joined = self.view, self.view.topology
+        tomb = joined.resources.get(ref)
+        if not isinstance(joined, retirement.Joined) or tomb is None or not tomb.absent:
+            return  # new documents came first
+        self.counts[ref.kind, tomb.region, self._truth(ref)] -= 1
+        self.undriven -= tomb.driver not in self.drivers
         self.retired -= {ref}
-        left = {other: orphan for other, orphan in self.view.orphans.items() if other != ref}
-        self.accept(self.declared, left)
+        for known in (view.orphans, view.seen, view.ready, view.attempts):
+            known.pop(ref, None)
+        self._mark((ref, *joined.needed_by.get(ref, ())))
+        view.topology = retirement.without(joined, ref)
+        self.planner.remove(view, ref)
+        if view.topology.digest != joined.digest:
+            self.dirty.update(view.topology.regions)
 
     def set_policy(self, policy: Policy) -> None:
         self.policy = policy
@@ -127,8 +140,33 @@ class State:
         self.dirty.update(self.view.topology.regions)
         self.changed.set()
 
-    def withdraw_approval(self, step: StepId) -> None:
-        self.set_policy(replace(self.policy, approvals=self.policy.approvals - {step}))
+    def allow(
+        self,
+        *,
+        approvals: frozenset[str] | None = None,
+        consents: frozenset[str] | None = None,
+        refs: Iterable[Ref] = (),
+        regions: Iterable[str] = (),
+    ) -> None:
+        """Other approvals, for steps of `refs`, or consents, for `regions`; whatever else people
+        said stays, and so do the plans of all other regions."""
+        now = self.policy
+        self.policy = replace(
+            now,
+            approvals=now.approvals if approvals is None else approvals,
+            consents=now.consents if consents is None else consents,
+        )
+        known = self.view.topology.resources
+        about = [ref for ref in refs if ref in known]
+        touched = {*regions, *(known[ref].region for ref in about)}
+        for region in touched:
+            self._wanted.pop(region, None)
+        self.planner.allowed(self.policy, about, touched)
+        self.dirty.update(touched)
+        self.changed.set()
+
+    def withdraw_approval(self, step: Step) -> None:
+        self.allow(approvals=self.policy.approvals - {step.id}, refs=[step.ref])
 
     def saw(self, seen: Observation, ready: Condition) -> None:
         view, ref = self.view, seen.ref

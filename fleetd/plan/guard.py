@@ -2,7 +2,8 @@
 A second opinion before anybody acts: does this plan keep to every limit? Pure, naive on purpose.
 
 The planner keeps books between plans, and a mistake in them would look like a good plan. Here the
-view and the policy are read again in the plainest way, without those books. Only steps are judged,
+view and the policy are read again in the plainest way, without those books; only who is in which
+failure domain is sorted out once per topology, from the topology alone. Only steps are judged,
 as holding back harms nobody; and only by what is certain, so that a good plan is never refused.
 """
 
@@ -73,7 +74,7 @@ class _Look:
         falling = {ref for ref in falling if ref in resources and not self.down(ref)}
         falling -= self._moving(falling)
         touched = {domain for ref in falling for domain in resources[ref].domains}
-        members = self._members(touched)
+        members = self.view.topology.domains
         flying = {
             ref
             for attempt in self.view.attempts.values()
@@ -98,9 +99,11 @@ class _Look:
         lost = {ref for step in self.plan.steps for ref in self._lost(step) if ref.kind == CLUSTER}
         for ref in sorted(lost):
             yield f"destroys {ref}, and nobody consented"
-        servers = _servers(topology.regions.get(region, ()))
         touched = {ref for step in self.plan.steps for ref in step.disrupts | step.destroys}
-        count = len(_servers(touched) & servers) if touched else 0
+        if not touched:
+            return
+        servers = _servers(topology.regions.get(region, ()))
+        count = len(_servers(touched) & servers)
         if count > Fraction(str(self.policy.mass_max)) * len(servers):
             yield f"disrupts {count} of {len(servers)} servers, and nobody consented"
 
@@ -142,15 +145,6 @@ class _Look:
     def region(self, ref: Ref) -> str:
         want = self.view.topology.resources.get(ref)
         return self.plan.region if want is None else want.region
-
-    def _members(self, domains: set[str]) -> dict[str, list[Ref]]:
-        """A walk over everything, and only if something goes down at all."""
-        found: dict[str, list[Ref]] = {domain: [] for domain in domains}
-        if domains:
-            for ref, resource in self.view.topology.resources.items():
-                for domain in domains.intersection(resource.domains):
-                    found[domain].append(ref)
-        return found
 
 
 def _servers(refs: Iterable[Ref]) -> set[Ref]:

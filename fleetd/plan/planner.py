@@ -89,8 +89,27 @@ class Planner:
         """Observation, condition, attempt or orphanhood of these changed."""
         self._desk.touch(refs)
 
+    def remove(self, view: View, ref: Ref) -> None:
+        """The view's topology is that of before without one thing, which only tombstones needed.
+        Costs what this thing touches, and asks anew whose proposals may hang on it: a driver reads
+        of the topology what is in its own region."""
+        self._memo.pop(ref, None)
+        self._around.discard(ref)
+        region = self._desk.remove(view, ref)
+        resources = view.topology.resources
+        hanging = [other for other in self._around if resources[other].region == region]
+        for other in hanging:
+            del self._memo[other]
+        self._around.difference_update(hanging)
+        self._desk.touch(hanging)
+
     def policy_changed(self) -> None:
         self._desk.policy_changed()
+
+    def allowed(self, policy: Policy, refs: Iterable[Ref], regions: Iterable[str]) -> None:
+        """The policy differs from the last in approvals for steps of these things and in consents
+        for these regions, and in nothing else."""
+        self._desk.allowed(policy, refs, regions)
 
     def plan(self, view: View, policy: Policy, *, region: str, now: datetime) -> Plan:
         return self._desk.plan(view, policy, region=region, now=now)
@@ -139,8 +158,39 @@ class _Desk:
     def touch(self, refs: Iterable[Ref]) -> None:
         self._touched.update(refs)
 
+    def remove(self, view: View, ref: Ref) -> str:
+        table, row = self._table, self._table.index[ref]
+        region = table.resources[row].region
+        digest = table.topology.digest
+        self._standing.remove(row)
+        for dependent in table.remove(ref, view.topology):
+            self._standing.touch(dependent)
+        self._sheet(region).remove(row)
+        self._reach(row, frozenset())
+        # What would take down a thing that is not there any more must not be done.
+        for other in self._reached.get(ref, ()):
+            self._sheet(table.resources[other].region).dirty.add(other)
+        self._flights.discard(ref)
+        if view.topology.digest != digest:
+            for sheet in self._sheets.values():
+                sheet.changed = True
+        return region
+
     def policy_changed(self) -> None:
         self._policy = None
+
+    def allowed(self, policy: Policy, refs: Iterable[Ref], regions: Iterable[str]) -> None:
+        if self._policy is None:
+            return  # everything is looked at anyway
+        self._policy = policy
+        for region in regions:
+            self._sheet(region).changed = True
+        for ref in refs:
+            row = self._table.index.get(ref)
+            if row is not None:
+                sheet = self._sheet(self._table.resources[row].region)
+                sheet.dirty.add(row)
+                sheet.changed = True
 
     def plan(self, view: View, policy: Policy, *, region: str, now: datetime) -> Plan:
         self._catch_up(view, policy, now)
@@ -182,6 +232,9 @@ class _Desk:
         self._orphans: dict[Ref, str] = {}
         self._flights: set[Ref] = set()
         """Things whose attempts take something down, here or in other regions."""
+        self._reached: dict[Ref, set[int]] = {}
+        """Who would take a thing down, beside itself."""
+        self._reaching: dict[int, frozenset[Ref]] = {}
         self._touched: set[Ref] = set()
         self._last: datetime | None = None
         self._stale_after: timedelta | None = None
@@ -281,14 +334,27 @@ class _Desk:
         sheet.put(row, verdict.decide(case), takes.until(attempt, now))
 
     def _note_graves(self, sheet: Sheet, row: int, proposed: Proposed) -> None:
-        region = self._table.resources[row].region
+        want = self._table.resources[row]
         found: frozenset[Ref] = frozenset()
+        touched: frozenset[Ref] = frozenset()
         if not isinstance(proposed, Fault):
             for step in proposed:
                 if step.disrupts or step.destroys:
-                    grave = gates.grave(step, self._table, region)
+                    grave = gates.grave(step, self._table, want.region)
                     found = found | grave if found else grave
+                    touched |= step.disrupts | step.destroys
         _keep(sheet.graves, row, found)
+        self._reach(row, touched - {want.ref})
+
+    def _reach(self, row: int, refs: frozenset[Ref]) -> None:
+        before = self._reaching.get(row, frozenset[Ref]())
+        if refs == before:
+            return
+        for ref in before - refs:
+            self._reached[ref].discard(row)
+        for ref in refs - before:
+            self._reached.setdefault(ref, set()).add(row)
+        _keep(self._reaching, row, refs)
 
     def _note_flight(self, view: View, row: int) -> None:
         want = self._table.resources[row]

@@ -73,6 +73,14 @@ class Sheet:
         if any(step.disrupts or step.destroys for step in verdict.steps):
             self._gated.add(row)
 
+    def remove(self, row: int) -> None:
+        """It left the table."""
+        self.dirty.discard(row)
+        self.put(row, None)
+        self.takes.pop(row, None)
+        self.graves.pop(row, None)
+        self.unseen.discard(row)
+
     def rows(self) -> list[int]:
         """Those with something to say, in order."""
         return self._order

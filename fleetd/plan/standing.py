@@ -39,10 +39,19 @@ class Standing:
         """Rows that are down, by failure domain."""
         self._is_down = bytearray(size)
         self._alarms: dict[str, Alarms] = {region: Alarms() for region in table.regions}
-        self._touched: set[int] = set(range(size))
+        self._touched: set[int] = set(range(size)) - table.gone
 
     def touch(self, row: int) -> None:
         self._touched.add(row)
+
+    def remove(self, row: int) -> None:
+        """Before it leaves the table."""
+        self._touched.discard(row)
+        self.ready[row] = self.stale[row] = self._is_down[row] = False
+        self.face[row] = None
+        self._alarms[self._table.resources[row].region].set(row, None)
+        for domain in self._table.domains[row]:
+            self.down.get(domain, set[int]()).discard(row)
 
     def settle(
         self, view: View, stale_after: timedelta, now: datetime

@@ -5,6 +5,7 @@ Rows follow the topology's own order, which respects `needs`: everything a row n
 number. That is the one rule the rest of the planner builds on, so it is checked here.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from topology.resource import Ref, Resource, Topology
@@ -17,7 +18,7 @@ CLUSTER = "cluster"
 
 
 class Table:
-    """Read-only after it is made."""
+    """After it is made, rows only leave it."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -36,6 +37,8 @@ class Table:
         """Of each row, those with a budget."""
         self.members: dict[str, int] = {}
         """How many rows each of these domains has."""
+        self.gone: set[int] = set()
+        """Rows that left; their numbers are not given again."""
         self._fill()
         self.near: dict[str, tuple[str, ...]] = self._near()
         """Regions whose state can change a plan of this one, itself first."""
@@ -43,6 +46,32 @@ class Table:
     def dependents(self, row: int) -> Sequence[int]:
         """Rows that need this one, in order."""
         return self._dependents.get(row, ())
+
+    def remove(self, ref: Ref, topology: Topology) -> list[int]:
+        """Take one row out; `topology` is the same without it. Returns the rows that needed it.
+        `near` stays: a region more in it costs a plan too many, never one too few."""
+        row = self.index.pop(ref)
+        resource = self.resources[row]
+        self.topology = topology
+        self.gone.add(row)
+        rows = self.regions[resource.region]
+        del rows[bisect_left(rows, row)]
+        if ref.kind == SERVER:
+            self.servers[resource.region] -= 1
+        for domain in self.domains[row]:
+            self.members[domain] -= 1
+        for need in self.needs[row]:
+            self._dependents[need].remove(row)
+        dependents = self._dependents.pop(row, [])
+        for dependent in dependents:
+            fresh = topology.resources[self.refs[dependent]]
+            self.resources[dependent] = fresh
+            self.needs[dependent] = tuple(need for need in self.needs[dependent] if need != row)
+            if ref in fresh.needs:
+                self.missing[dependent] = min(ref, self.missing.get(dependent, ref))
+        self.missing.pop(row, None)
+        self.needs[row] = self.domains[row] = ()
+        return dependents
 
     def _fill(self) -> None:
         # Thousands of servers share one set of needs and one tuple of domains.

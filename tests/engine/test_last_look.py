@@ -118,7 +118,7 @@ def test_an_approval_that_is_withdrawn_counts_at_once() -> None:
     stage.policy = Policy(approvals=frozenset({step.id}))
 
     def withdraw(daemon: Daemon) -> None:
-        daemon.state.withdraw_approval(step.id)
+        daemon.state.withdraw_approval(step)
 
     assert _meanwhile(stage, withdraw, at=5.01) == (0, [NOT_SENT])
 

@@ -1,6 +1,6 @@
 """A plan that oversteps a limit is refused, though it hangs together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView
 from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -13,6 +13,7 @@ from fleetd.plan.windows import Freeze, Window
 from fleetd.vocabulary import Done, Plan, Step
 from tests.plan import fleets
 from tests.plan.fleets import EU, NOW, World, ref, thing, todo
+from topology.resource import Ref, Resource
 
 HOUR = timedelta(hours=1)
 NIGHT = Window(
@@ -226,3 +227,28 @@ def test_other_regions_have_their_say(policy: Policy, words: str) -> None:
     plan = replace(made.plan(), steps=(reboot(made, "server/s00", "server/far"),))
 
     assert any(words in fault for fault in faults(made, plan, policy))
+
+
+class Walked(dict[Ref, Resource]):
+    """Counts how often somebody goes through all of it."""
+
+    walks = 0
+
+    def items(self) -> ItemsView[Ref, Resource]:
+        self.walks += 1
+        return super().items()
+
+
+def test_the_fleet_is_walked_once_per_topology_and_not_per_plan() -> None:
+    """Who is in which failure domain does not change between two plans of one topology."""
+    made = world()
+    resources = Walked(made.view.topology.resources)
+    made.view.topology = replace(made.view.topology, resources=resources)
+    plan = made.plan()
+    assert faults(made, plan) == []
+    before = resources.walks
+
+    assert faults(made, plan) == []
+
+    assert before > 0
+    assert resources.walks == before

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
 
+from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Budgets, Pause, Policy, RegionPolicy, mass_consent
 from fleetd.plan.windows import Freeze, Window
 from fleetd.vocabulary import Done, Ending, Failed, Lost, Truth, Waiting
@@ -203,3 +204,32 @@ def worlds(draw: st.DrawFn) -> World:
     for _ in range(draw(st.integers(0, 2))):
         draw(orphanings(world))
     return world
+
+
+@st.composite
+def leave(draw: st.DrawFn, world: World, policy: Policy, keeper: Planner) -> Policy:
+    """Approvals or consents were given or taken back, for some things or one region."""
+    topology = world.view.topology
+    refs = draw(st.lists(st.sampled_from(sorted(topology.resources)), max_size=3, unique=True))
+    known = [one.id for ref in refs for one in steps_of(topology.resources[ref], topology)]
+    ids = frozenset(draw(st.lists(st.sampled_from(known), max_size=3)) if known else ())
+    regions = draw(st.lists(st.sampled_from(REGIONS), max_size=1))
+    consents = frozenset(mass_consent(region, topology.digest) for region in regions)
+    policy = replace(policy, approvals=policy.approvals ^ ids, consents=policy.consents ^ consents)
+    keeper.allowed(policy, refs, regions)
+    return policy
+
+
+@st.composite
+def burials(draw: st.DrawFn, world: World, keeper: Planner) -> bool:
+    """One thing leaves the topology, and with it all that was known of it."""
+    view = world.view
+    if len(view.topology.resources) < 2:
+        return False
+    ref = draw(st.sampled_from(sorted(view.topology.resources)))
+    left = {one: want for one, want in view.topology.resources.items() if one != ref}
+    view.topology = replace(view.topology, resources=left)
+    for known in (view.seen, view.ready, view.attempts, view.orphans):
+        known.pop(ref, None)
+    keeper.remove(view, ref)
+    return True
