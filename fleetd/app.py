@@ -217,6 +217,7 @@ class Daemon:
     def _taken(self) -> None:
         """New documents are in force. What they became stays until the next ones: the collector
         need not walk over it again and again, which at 100,000 servers stops the loop each time."""
+        self.commands.moved.set()
         gc.freeze()
         self._core.supervisor.look_at_everything()
 
@@ -233,6 +234,7 @@ class Daemon:
                 helpers = [
                     group.create_task(self.documents.run(), name="documents"),
                     group.create_task(self._measure_lag(), name="lag"),
+                    group.create_task(self.commands.run(), name="commands"),
                     group.create_task(self._clusters.run(), name="clusters"),
                 ]
                 await self._core.supervisor.run(stop)

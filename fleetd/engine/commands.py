@@ -2,20 +2,21 @@
 What a person may tell a running daemon: pause, resume, approve, reject, retire.
 
 Each command is on disk before it counts, and counts again after a restart (`restore`). It changes
-the policy or what is wanted, never the world: the next plan does, or says why not.
+the policy or what is wanted, never the world: the next plan does, or says why not. What a person
+allowed ends when it was used or is not asked for any more (`run`), and history says so.
 """
 
-import re
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 
 import msgspec
 
 from fleetd import errors
 from fleetd.clock import Clock
-from fleetd.engine import records, retirement
+from fleetd.engine import grants, records, retirement
+from fleetd.engine.grants import Grant, Kind
 from fleetd.engine.state import State
 from fleetd.plan.policy import ALL, Pause
 from fleetd.store.base import Store
@@ -25,7 +26,8 @@ from topology.resource import Ref
 _encoder = msgspec.json.Encoder(order="sorted")
 FLEET = Ref("fleet", "all")
 """The ref of events that concern everything."""
-_CONSENT = re.compile(r"(mass|accept)-[a-z0-9.-]+")
+EVERY = timedelta(minutes=1)
+"""How often it is asked whether something that people allowed is over."""
 
 
 class BadCommand(errors.FleetError):
@@ -51,6 +53,18 @@ class Commands:
         self._wake = wake
         self._asked = asked
         self._nudge = nudge
+        self._grants: dict[str, Grant] = {}
+        self._unasked: dict[str, datetime] = {}
+        """Since when nobody asks for one."""
+        self._deciding = asyncio.Lock()
+        self.moved = asyncio.Event()
+        """Set when new documents are in force: what was allowed for the old ones is over."""
+
+    @property
+    def granted(self) -> Mapping[str, Grant]:
+        """What people allowed and what still counts, by id."""
+        counting = self._state.policy.approvals | self._state.policy.consents
+        return {name: one for name, one in self._grants.items() if name in counting}
 
     async def restore(self) -> None:
         """What people said before the daemon ended."""
@@ -58,14 +72,29 @@ class Commands:
             scope: msgspec.json.decode(row, type=Pause)
             for scope, row in sorted((await self._store.load(records.PAUSES)).items())
         }
-        said = frozenset(await self._store.load(records.APPROVALS))
-        consents = frozenset(name for name in said if _CONSENT.fullmatch(name))
+        rows = await self._store.load(records.APPROVALS)
+        self._grants = grants.decode(rows, self._clock.now())
+        steps = {name for name, one in self._grants.items() if one.kind is Kind.STEP}
         now = self._state.policy
-        self._set(
-            pauses={**now.pauses, **pauses},
-            approvals=now.approvals | (said - consents),
-            consents=now.consents | consents,
+        self._state.set_policy(
+            replace(
+                now,
+                pauses={**now.pauses, **pauses},
+                approvals=now.approvals | steps,
+                consents=now.consents | (self._grants.keys() - steps),
+            )
         )
+
+    async def run(self) -> None:
+        """End what is over, now and then and whenever new documents are in force."""
+        while True:
+            await self.lapse()
+            try:
+                async with asyncio.timeout(EVERY.total_seconds()):
+                    await self.moved.wait()
+            except TimeoutError:
+                continue
+            self.moved.clear()
 
     async def pause(self, scope: str, *, who: str, why: str) -> Pause:
         self._check_scope(scope)
@@ -73,7 +102,7 @@ class Commands:
             raise BadCommand("a pause needs a reason: whoever finds it in a month asks for it")
         made = Pause(scope=scope, who=who, why=why.strip(), since=self._clock.now())
         await self._store.put(records.PAUSES, {scope: _encoder.encode(made)})
-        self._set(pauses={**self._state.policy.pauses, scope: made})
+        self._set_pauses({**self._state.policy.pauses, scope: made})
         await self._tell(scope, "Paused", f"by {who}: {made.why}")
         return made
 
@@ -83,7 +112,7 @@ class Commands:
             raise BadCommand(f"there is no pause on {scope}; paused: {known}")
         await self._store.put(records.PAUSES, {scope: None})
         left = {key: one for key, one in self._state.policy.pauses.items() if key != scope}
-        self._set(pauses=left)
+        self._set_pauses(left)
         await self._tell(scope, "Resumed", f"by {who}")
 
     async def approve(self, given: str, *, who: str) -> list[Ref]:
@@ -91,12 +120,7 @@ class Commands:
         waiting = self._asks_for(given)
         if not waiting:
             raise BadCommand(_nothing_waits(given))
-        await self._store.put(records.APPROVALS, {given: who.encode()})
-        now = self._state.policy
-        if _CONSENT.fullmatch(given):
-            self._set(consents=now.consents | {given})
-        else:
-            self._set(approvals=now.approvals | {given})
+        await self._grant(given, who, waiting)
         for ref in waiting:
             await self._tell(str(ref), "Approved", f"{given} by {who}")
         if given == self._asked():
@@ -105,8 +129,7 @@ class Commands:
 
     async def consent(self, given: str, *, who: str) -> None:
         """Agree to documents that are about to be taken."""
-        await self._store.put(records.APPROVALS, {given: who.encode()})
-        self._set(consents=self._state.policy.consents | {given})
+        await self._grant(given, who, ())
         await self._tell(ALL, "Approved", f"{given} by {who}")
 
     async def reject(self, given: str, *, who: str) -> list[Ref]:
@@ -114,8 +137,8 @@ class Commands:
         now = self._state.policy
         waiting = self._asks_for(given)
         if given in now.approvals or given in now.consents:
-            await self._store.put(records.APPROVALS, {given: None})
-            self._set(approvals=now.approvals - {given}, consents=now.consents - {given})
+            async with self._deciding:
+                await self._end(given)
             await self._tell(ALL, "Rejected", f"{given} by {who}, who takes the approval back")
             return []
         if not waiting:
@@ -128,6 +151,58 @@ class Commands:
             await self._tell(str(ref), "Rejected", f"{given} by {who}")
             await self.pause(str(ref), who=who, why=f"{given} was rejected")
         return waiting
+
+    async def lapse(self) -> None:
+        """End what people allowed and what is over."""
+        now = self._clock.now()
+        for name, one in sorted(self._grants.items()):
+            if name not in self.granted:
+                del self._grants[name]  # the executor used it up
+                continue
+            why = grants.over(one, self._state)
+            if not why and grants.asked_for(one, self._state, self._asked()):
+                self._unasked.pop(name, None)
+                continue
+            since = self._unasked.setdefault(name, now)
+            if not why and now - since < grants.UNASKED_MAX:
+                continue
+            async with self._deciding:
+                if self._grants.get(name) is not one:
+                    continue  # it was given again, or taken back
+                await self._end(name)
+            given = one.at.isoformat(timespec="seconds")
+            why = why or "nothing asks for it any more"
+            for ref in one.refs or (FLEET,):
+                await self._tell(str(ref), "Lapsed", f"{name} by {one.who} of {given}: {why}")
+
+    async def _grant(self, given: str, who: str, refs: Sequence[Ref]) -> None:
+        now = self._clock.now()
+        made = Grant(id=given, kind=grants.kind_of(given), who=who, at=now, refs=tuple(refs))
+        async with self._deciding:
+            await self._store.put(records.APPROVALS, {given: grants.encode(made)})
+            self._grants[given] = made
+            self._unasked.pop(given, None)
+            self._allow(made, counts=True)
+
+    async def _end(self, given: str) -> None:
+        await self._store.put(records.APPROVALS, {given: None})
+        self._unasked.pop(given, None)
+        made = self._grants.pop(given, None)
+        if made is None:  # it stands in the settings
+            made = Grant(id=given, kind=grants.kind_of(given), who="", at=self._clock.now())
+        self._allow(made, counts=False)
+
+    def _allow(self, made: Grant, *, counts: bool) -> None:
+        now, one = self._state.policy, {made.id}
+        if made.kind is not Kind.STEP:
+            kept = now.consents | one if counts else now.consents - one
+            self._state.allow(consents=kept, regions=grants.regions(made, self._state))
+            return
+        kept = now.approvals | one if counts else now.approvals - one
+        if made.refs:
+            self._state.allow(approvals=kept, refs=made.refs)
+        else:  # an older fleetd did not write down what it is about
+            self._state.set_policy(replace(now, approvals=kept))
 
     def retirable(self, ref: Ref) -> list[Ref]:
         """What would go with it, in the order of its going. Raises CannotRetire."""
@@ -170,9 +245,8 @@ class Commands:
             "<kind>/<name> of something that exists"
         )
 
-    def _set(self, **changed: object) -> None:
-        changes: dict[str, Any] = changed
-        self._state.set_policy(replace(self._state.policy, **changes))
+    def _set_pauses(self, pauses: Mapping[str, Pause]) -> None:
+        self._state.set_policy(replace(self._state.policy, pauses=pauses))
 
     async def _tell(self, scope: str, reason: str, message: str) -> None:
         kind, _, name = scope.partition(":")

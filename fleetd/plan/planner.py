@@ -122,6 +122,10 @@ class Planner:
         proposed = self._proposed(want, seen)
         return () if proposed is None or isinstance(proposed, Fault) else proposed
 
+    def grave(self, region: str) -> bool:
+        """Whether anything that consents are about is proposed or under way in a region."""
+        return self._desk.grave(region)
+
     def _proposed(self, want: Resource, seen: Observation) -> Proposed | None:
         driver = self._drivers.get(want.driver)
         if driver is None:
@@ -209,6 +213,11 @@ class _Desk:
         if again != sheet.plan.again:
             sheet.plan = replace(sheet.plan, again=again)
         return sheet.plan
+
+    def grave(self, region: str) -> bool:
+        index, resources = self._table.index, self._table.resources
+        homes = (resources[index[ref]].region for ref in self._flights if ref in index)
+        return bool(self._sheet(region).graves) or region in homes
 
     def _again(
         self, sheet: Sheet, gate: Gates | None, view: View, region: str, now: datetime
