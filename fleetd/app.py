@@ -22,13 +22,14 @@ import structlog
 
 from fleetd import clock, errors, secrets, window
 from fleetd.desk import FrontDesk
-from fleetd.documents import Documents, Surroundings
+from fleetd.documents import Documents
 from fleetd.drafts import Source
 from fleetd.engine import loading, queue, recovery
 from fleetd.engine.commands import Commands
 from fleetd.engine.core import Core, Tuning
 from fleetd.engine.gate import GateLimits
 from fleetd.engine.observer import Pace, calm_pace
+from fleetd.engine.records import Surroundings
 from fleetd.engine.supervisor import Upkeep
 from fleetd.handed import Handed
 from fleetd.keeper import Keeper
@@ -44,7 +45,7 @@ from fleetd.sim.net import SimNetwork
 from fleetd.store import memory, runner, sqlite
 from fleetd.store.base import Store
 from fleetd.surface import http
-from fleetd.tools import Rules, SecretReader, Tools
+from fleetd.tools import Rules, SecretKeeper, Tools
 from fleetd.vocabulary import Condition
 from topology import read
 from topology.resource import Ref, Topology
@@ -211,8 +212,7 @@ class Daemon:
 
     def _surrounded(self, surroundings: Surroundings) -> None:
         self._rules.take(surroundings.catalogue)
-        if isinstance(self._keeper, Keeper):
-            self._keeper.take(surroundings.folders)
+        self._keeper.take(surroundings.folders)
 
     def _taken(self) -> None:
         """New documents are in force. What they became stays until the next ones: the collector
@@ -262,7 +262,7 @@ class Daemon:
             self._lag = max(self._clock.monotonic() - before - 1, 0.0)
 
 
-def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretReader | None]:
+def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeeper | None]:
     """The ways out, and what reads secrets if that is not the documents' own files: into the real
     world, or into a simulated one that is made here, of the documents as they are now."""
     if settings.sim is None:

@@ -9,6 +9,7 @@ good ones.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,11 +18,11 @@ from typing import Any
 import structlog
 
 from fleetd.engine import acceptance, records
+from fleetd.engine.records import Surroundings
 from fleetd.engine.state import State
 from fleetd.plan.policy import Policy
 from fleetd.store.base import Store
 from topology import catalogue_load, collector, files, read
-from topology.catalogue import Component
 from topology.documents.base import Document
 from topology.documents.region import Region
 from topology.resource import EMPTY, Ref, Topology
@@ -32,15 +33,6 @@ LOGGED_MAX = 50
 """Problems in the log, each time the documents become worse."""
 
 Signature = tuple[tuple[str, int, int, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What drivers need to know of the documents beside the topology."""
-
-    catalogue: Mapping[str, Component]
-    folders: Mapping[Ref, Path]
-    """By document: where its relative files start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +77,7 @@ class Documents:
         self._taken = taken
         self._signature: Signature | None = None
         self._rows: Mapping[str, bytes] = {}
+        self._folders: Mapping[Ref, Path] = {}
         self.complaint = "they were not read yet"
         self.accepted: Sequence[Mapping[str, Any]] = ()
         self.asks = ""
@@ -95,9 +88,12 @@ class Documents:
 
     async def restore(self) -> None:
         """Take up what was in force when the daemon ended."""
-        catalogue, _ = await asyncio.to_thread(catalogue_load.load, self._catalogue)
-        self._surrounded(Surroundings(catalogue=catalogue, folders={}))
         self._rows = await self._store.load(records.ACCEPTED)
+        around = await asyncio.to_thread(records.decode_surroundings, self._rows)
+        if around is None:
+            catalogue, _ = await asyncio.to_thread(catalogue_load.load, self._catalogue)
+            around = Surroundings(catalogue=catalogue, folders={})
+        self._surround(around)
         old = await asyncio.to_thread(records.decode_topology, self._rows)
         orphans = records.decode_orphans(await self._store.load(records.ORPHANS))
         retired = await self._store.load(records.RETIRED)
@@ -139,7 +135,8 @@ class Documents:
         return (*self._files, self._handed)
 
     async def _look(self) -> None:
-        found = await asyncio.to_thread(self._read, self._state.declared)
+        orphaned = {orphan.owner for orphan in self._state.view.orphans.values()}
+        found = await asyncio.to_thread(self._read, self._state.declared, orphaned)
         if found is None:
             return
         self._signature = found.signature
@@ -156,16 +153,19 @@ class Documents:
 
     async def _take(self, found: _Found, offer: acceptance.Offer) -> None:
         changed = offer.topology.digest != self._state.declared.digest
-        if found.surroundings is not None:
-            self._surrounded(found.surroundings)
+        changed = changed or records.CATALOGUE in offer.rows
         regions = [document for document in found.documents if isinstance(document, Region)]
         await self._remember_regions(regions)
+        orphans = await acceptance.keep(self._state, self._store, offer)
+        self._rows = {
+            **{region: row for region, row in self._rows.items() if region not in offer.rows},
+            **{region: row for region, row in offer.rows.items() if row is not None},
+        }
+        # On disk. In force at one stroke: nobody may see the one without the other.
+        if found.surroundings is not None:
+            self._surround(found.surroundings)
         if changed:
-            await acceptance.accept(self._state, self._store, offer)
-            self._rows = {
-                **{region: row for region, row in self._rows.items() if region not in offer.rows},
-                **{region: row for region, row in offer.rows.items() if row is not None},
-            }
+            self._state.accept(offer.topology, orphans, offer.table)
         self._set_policy(regions)
         self.complaint = ""
         self.accepted = found.shown
@@ -177,6 +177,10 @@ class Documents:
                 orphans=len(self._state.view.orphans),
             )
             self._taken()
+
+    def _surround(self, around: Surroundings) -> None:
+        self._folders = around.folders
+        self._surrounded(around)
 
     async def _remember_regions(self, regions: Sequence[Region]) -> None:
         """Windows and budgets must hold after a restart too, whatever the files say then."""
@@ -200,13 +204,13 @@ class Documents:
         if fresh != now:
             self._state.set_policy(fresh)
 
-    def _read(self, old: Topology) -> _Found | None:
+    def _read(self, old: Topology, orphaned: AbstractSet[Ref | None]) -> _Found | None:
         """In a thread. None if nothing changed since the last look."""
         signature = _signature([*self._paths, *self._catalogue])
         if signature == self._signature:
             return None
         try:
-            return self._found(signature, old)
+            return self._found(signature, old, orphaned)
         except Exception as cause:  # noqa: BLE001 - a file must not end the daemon, whatever it holds
             _log.error("documents not read", exc_info=cause)
             return _Found(
@@ -215,13 +219,21 @@ class Documents:
                 "undo the last change, and report this",
             )
 
-    def _found(self, signature: Signature, old: Topology) -> _Found:
+    def _found(
+        self, signature: Signature, old: Topology, orphaned: AbstractSet[Ref | None]
+    ) -> _Found:
         reading = read.read(self._paths, self._catalogue)
         if reading.topology is None:
             first, *others = map(str, reading.problems)
             count = f" (and {len(others)} more; `fleetctl validate` shows all)" if others else ""
             return _Found(signature, first + count, tuple(others[:LOGGED_MAX]))
         documents = tuple(item.document for item in reading.bundle.items)
+        # What no document names any more must still be looked at, and perhaps removed.
+        leaving = orphaned | {resource.owner for resource in old.resources.values()}
+        folders = {ref: folder for ref, folder in self._folders.items() if ref in leaving}
+        for item in reading.bundle.items:
+            folders[Ref(item.kind.lower(), item.name)] = item.folder.absolute()
+        around = Surroundings(catalogue=reading.catalogue, folders=folders)
         return _Found(
             signature,
             "",
@@ -230,18 +242,14 @@ class Documents:
                 reading.topology,
                 self._rows,
                 self._consents | self._state.policy.consents,
+                around,
             ),
             documents=documents,
             shown=[
                 document.model_dump(mode="json", by_alias=True, exclude_unset=True)
                 for document in documents
             ],
-            surroundings=Surroundings(
-                catalogue=reading.catalogue,
-                folders={
-                    Ref(item.kind.lower(), item.name): item.folder for item in reading.bundle.items
-                },
-            ),
+            surroundings=around,
         )
 
 

@@ -23,7 +23,7 @@ Reader = Callable[[Facts, Resource], Awaitable[Secret]]
 
 
 class Keeper:
-    """Implements `fleetd.tools.SecretReader`."""
+    """Implements `fleetd.tools.SecretKeeper`."""
 
     def __init__(self, clusters: Clusters, environ: Mapping[str, str], folder: Path) -> None:
         self._clusters = clusters

@@ -7,6 +7,7 @@ world and the simulated one; which of the two it is, only `fleetd.app` and `flee
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from fleetd.kube.clusters import Clusters
@@ -30,6 +31,14 @@ class SecretReader(Protocol):
 
     def provide(self, kind: str, reader: Callable[[Facts, Resource], Awaitable[Secret]]) -> None:
         """A driver that can read one kind of access says so: `openbao`."""
+        ...
+
+
+class SecretKeeper(SecretReader, Protocol):
+    """The same for whoever takes documents; drivers do not."""
+
+    def take(self, folders: Mapping[Ref, Path]) -> None:
+        """Where each document in force lies."""
         ...
 
 

@@ -32,11 +32,16 @@ class Offer:
 
 
 def offer(
-    old: Topology, new: Topology, old_rows: Mapping[str, bytes], consents: AbstractSet[str]
+    old: Topology,
+    new: Topology,
+    old_rows: Mapping[str, bytes],
+    consents: AbstractSet[str],
+    around: records.Surroundings | None = None,
 ) -> Offer:
     """Pure, and slow for a large fleet: call it in a thread."""
     change = diff.diff(old, new)
-    new_rows = records.encode_topology(new)
+    beside = records.encode_surroundings(around) if around is not None else {}
+    new_rows = {**records.encode_topology(new), **beside}
     rows: dict[str, bytes | None] = dict.fromkeys(old_rows.keys() - new_rows.keys())
     rows.update((name, row) for name, row in new_rows.items() if old_rows.get(name) != row)
     return Offer(
@@ -54,8 +59,14 @@ def consent_id(topology: Topology) -> str:
 
 
 async def accept(state: State, store: Store, offered: Offer) -> None:
-    """Put an offer into force. Orphans first: a crash in between remembers too much, and the
-    next start drops what is named again."""
+    """Put an offer into force."""
+    orphans = await keep(state, store, offered)
+    state.accept(offered.topology, orphans, offered.table)
+
+
+async def keep(state: State, store: Store, offered: Offer) -> dict[Ref, Resource]:
+    """Have an offer on disk, so that it may be put into force; returns its orphans. Orphans first:
+    a crash in between remembers too much, and the next start drops what is named again."""
     new = offered.topology.resources
     orphans: dict[Ref, Resource] = {
         ref: orphan for ref, orphan in state.view.orphans.items() if ref not in new
@@ -77,7 +88,7 @@ async def accept(state: State, store: Store, offered: Offer) -> None:
         await store.put(records.CONDITIONS, gone)
     if offered.rows:
         await store.put(records.ACCEPTED, offered.rows)
-    state.accept(offered.topology, orphans, offered.table)
+    return orphans
 
 
 def _refusal(change: diff.Change, new: Topology, consents: AbstractSet[str]) -> str:

@@ -8,12 +8,16 @@ documents it refuses goes on with what it had.
 
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pydantic
 
 from fleetd.errors import StoreCorrupt
 from fleetd.vocabulary import Condition
+from topology.catalogue import Component
 from topology.resource import Edge, Ref, Resource, Topology
 
 CONDITIONS = "conditions"
@@ -42,7 +46,48 @@ def parse_ref(text: str) -> Ref:
 
 
 DIGEST = "*"
-"""The record that holds the digest of the whole; no region can have this name."""
+"""The record that holds the digest of the whole. No region has a name that begins like this."""
+CATALOGUE = "*catalogue"
+FOLDERS = "*folders"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What drivers need to know of the documents beside the topology. It is kept in the same table,
+    so that the two are always of the same documents."""
+
+    catalogue: Mapping[str, Component]
+    folders: Mapping[Ref, Path]
+    """By document: where its relative files start."""
+
+
+def encode_surroundings(around: Surroundings) -> dict[str, bytes]:
+    components = {
+        kind: one.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        for kind, one in around.catalogue.items()
+    }
+    folders = {str(ref): str(folder) for ref, folder in around.folders.items()}
+    return {
+        CATALOGUE: zlib.compress(_encoder.encode(components), level=1),
+        FOLDERS: _encoder.encode(folders),
+    }
+
+
+def decode_surroundings(rows: Mapping[str, bytes]) -> Surroundings | None:
+    """None if there are none yet, or if an older fleetd wrote a catalogue that is none any more."""
+    if CATALOGUE not in rows or FOLDERS not in rows:
+        return None
+    kinds = msgspec.json.Decoder(dict[str, Any])
+    components = _read(kinds, _inflate(rows[CATALOGUE], CATALOGUE), CATALOGUE)
+    folders = _read(msgspec.json.Decoder(dict[str, str]), rows[FOLDERS], FOLDERS)
+    try:
+        catalogue = {kind: Component.model_validate(one) for kind, one in components.items()}
+    except pydantic.ValidationError:
+        return None
+    return Surroundings(
+        catalogue=catalogue,
+        folders={parse_ref(name): Path(folder) for name, folder in folders.items()},
+    )
 
 
 class _Region(msgspec.Struct, frozen=True):
@@ -71,7 +116,7 @@ def decode_topology(rows: Mapping[str, bytes]) -> Topology | None:
     if not rows:
         return None
     decoder = msgspec.json.Decoder(_Region)
-    names = sorted(rows.keys() - {DIGEST})
+    names = sorted(name for name in rows if not name.startswith(DIGEST))
     regions = [_read(decoder, _inflate(rows[name], name), name) for name in names]
     resources = sorted(
         (resource for region in regions for resource in region.resources),

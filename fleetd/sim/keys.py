@@ -7,7 +7,7 @@ found again by its text.
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,21 @@ import msgspec
 
 from fleetd.secrets import Secret, SecretError
 from fleetd.sim.world import World
-from topology.resource import Facts, Resource, Topology
+from topology.resource import Facts, Ref, Resource, Topology
 
 BMC_USER = "fleet"
 Reader = Callable[[Facts, Resource], Awaitable[Secret]]
 
 
 class Keys:
-    """Implements `fleetd.tools.SecretReader` for a world."""
+    """Implements `fleetd.tools.SecretKeeper` for a world."""
 
     def __init__(self, world: World, topology: Topology) -> None:
         self._values = values(world, topology)
         self._readers: dict[str, Reader] = {}
+
+    def take(self, folders: Mapping[Ref, Path]) -> None:
+        """Nothing here is read from a file."""
 
     def provide(self, kind: str, reader: Reader) -> None:
         self._readers[kind] = reader
