@@ -28,12 +28,6 @@ class Handed:
     def there(self) -> bool:
         return self.folder.is_dir()
 
-    def owns(self, file: str) -> bool:
-        return Path(file).parent == self.folder
-
-    def file(self, kind: str, name: str) -> Path:
-        return self.folder / f"{kind}-{name}.yaml"
-
     def current(self) -> str:
         """Which set is in force, for `turn`; empty if there is none."""
         return str(self.folder.readlink()) if self.folder.is_symlink() else ""

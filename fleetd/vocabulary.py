@@ -93,7 +93,9 @@ class Step:
     """What cannot be had back afterwards: a wiped disk, a deleted cluster, a revoked key. Never
     without approval."""
     after: frozenset[StepId] = frozenset()
-    """Only steps earlier in the plan."""
+    """Only steps earlier in the plan. Shown, never followed: a step that comes after another is not
+    begun. When that one is done the thing is looked at again, and its driver proposes what is left,
+    now with nothing before it. So a driver must propose from what is seen, not from a list."""
 
 
 def step_id(

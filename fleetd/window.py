@@ -7,7 +7,7 @@ from typing import Any
 
 from fleetd.clock import Clock
 from fleetd.documents import Documents
-from fleetd.engine import stats
+from fleetd.engine import answers, stats
 from fleetd.engine.executor import Executor
 from fleetd.engine.gate import Gates
 from fleetd.engine.queue import Queue
@@ -61,7 +61,10 @@ class Window:
         driver = self.state.drivers.get(want.driver) if want is not None else None
         if want is None or seen is None or driver is None or not seen.facts:
             return ()
-        return driver.judge(want, seen)
+        try:
+            return answers.conditions(driver.judge(want, seen))
+        except Exception as cause:  # noqa: BLE001 - a driver's fault is its own, not the reader's
+            return (answers.fault(want, seen.at, cause),)
 
     def seen(self, ref: Ref) -> Observation | None:
         return self.state.view.seen.get(ref)
@@ -151,6 +154,7 @@ class Window:
             outcomes=dict(self.stats.outcomes),
             plans=_histogram(self.stats.plans),
             plans_refused=self.stats.plans_refused,
+            abandoned=self.stats.abandoned,
             commits=self.store.commits,
             lag_seconds=self.lag(),
         )

@@ -9,7 +9,6 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from fleetd.clock import Clock
 from fleetd.engine import observer, queue
@@ -64,23 +63,39 @@ class Core:
             lanes=observer.lanes(self.state, self.gates, tuning.upkeep.workers),
         )
         self.stats = Stats()
-        shared: dict[str, Any] = {
-            "state": self.state,
-            "drivers": drivers,
-            "clock": clock,
-            "stats": self.stats,
-        }
-        hands: dict[str, Any] = {
-            "gates": self.gates,
-            "store": store,
-            "looks": self.looks,
-            "rng": rng,
-        }
-        self.executor = Executor(**shared, **hands, backoff=tuning.backoff)
+        self.executor = Executor(
+            state=self.state,
+            drivers=drivers,
+            gates=self.gates,
+            store=store,
+            clock=clock,
+            looks=self.looks,
+            backoff=tuning.backoff,
+            rng=rng,
+            stats=self.stats,
+        )
+        looking = Observer(
+            state=self.state,
+            drivers=drivers,
+            gates=self.gates,
+            store=store,
+            clock=clock,
+            looks=self.looks,
+            pace=tuning.pace,
+            rng=rng,
+            stats=self.stats,
+        )
+        planning = Planning(
+            state=self.state,
+            drivers=drivers,
+            clock=clock,
+            submit=self.executor.submit,
+            stats=self.stats,
+        )
         self.supervisor = Supervisor(
             state=self.state,
-            observer=Observer(**shared, **hands, pace=tuning.pace),
-            planning=Planning(**shared, submit=self.executor.submit),
+            observer=looking,
+            planning=planning,
             executor=self.executor,
             looks=self.looks,
             store=store,

@@ -85,6 +85,8 @@ class Executor:
                 del jobs[ref]
         for step in plan.steps:
             resource = self._state.want(step.ref)
+            # What comes after another is shown; when that one is done, the thing is looked at and
+            # proposed anew.
             if step.after or resource is None or step.ref in self._running:
                 continue
             jobs = self._pending.setdefault(resource.backend, {})
@@ -198,6 +200,7 @@ class Executor:
                 step.deadline,
                 self._drivers[job.driver].apply(step),
                 name=f"call {step.verb} {step.ref}",
+                strays=self._stats.strays_of(job.backend),
             )
         except calls.TooLate as late:
             gate.silent()

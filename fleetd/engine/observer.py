@@ -146,7 +146,10 @@ class Observer:
             async with gate.passing():
                 began = self._clock.now()
                 seen = await calls.within(
-                    self._pace.deadline, driver.observe(want), name=f"look {want.ref}"
+                    self._pace.deadline,
+                    driver.observe(want),
+                    name=f"look {want.ref}",
+                    strays=self._stats.strays_of(want.backend),
                 )
                 # Asked in here: facts that cannot be read are a fault of the driver.
                 digest = answers.digest(seen.facts)

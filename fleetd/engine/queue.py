@@ -10,7 +10,8 @@ Keys may share a lane, which lets so many through at once (`Lanes`). What finds 
 beside it and not in a worker's hands: a slow lane would else take one worker after the other, and
 leave none for the rest.
 
-Backoff lives here and nowhere else.
+Backoff of looks and steps lives here and nowhere else; a broken watch is taken up by its cache
+(`fleetd.kube.cache`), which nobody queues.
 """
 
 import asyncio

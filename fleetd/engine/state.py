@@ -51,8 +51,6 @@ class State:
     dirty: set[str] = field(default_factory=set[str])
     """Regions whose plan may be out of date."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    refused: str = ""
-    """Why newer documents were not taken; empty if they were."""
     stopping: bool = False
     counts: Counter[tuple[str, str, Truth]] = field(default_factory=Counter[tuple[str, str, Truth]])
     """Resources by kind, region and what is thought of them; never looked at is Unknown."""

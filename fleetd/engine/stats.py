@@ -1,7 +1,9 @@
-"""Counts of what the engine did, for the metrics. Plain numbers; nothing decides from them."""
+"""Counts of what the engine did, for the metrics. Nothing decides from the numbers."""
 
 from collections import Counter
 from dataclasses import dataclass, field
+
+from fleetd.engine.calls import Strays
 
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
@@ -31,6 +33,16 @@ class Stats:
     """By driver and ending, counted after the ending is on disk."""
     plans: Durations = field(default_factory=Durations)
     plans_refused: int = 0
+
+    strays: dict[str, Strays] = field(default_factory=dict[str, Strays])
+    """By backend: calls that were given up and have not ended."""
+
+    def strays_of(self, backend: str) -> Strays:
+        return self.strays.setdefault(backend, set())
+
+    @property
+    def abandoned(self) -> int:
+        return sum(map(len, self.strays.values()))
 
     def looked(self, backend: str, seconds: float) -> None:
         self.looks.setdefault(backend.partition(":")[0], Durations()).add(seconds)

@@ -34,7 +34,7 @@ class Upkeep:
     drain: timedelta = timedelta(seconds=8)
     """Of the 10 s that a stop may take; the rest is for closing the store."""
     workers: int = 256
-    """Looks under way at once, over all backends; each backend's gate allows 16."""
+    """Looks under way at once, over all backends; each backend's gate allows a few of them."""
 
 
 class Supervisor:

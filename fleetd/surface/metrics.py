@@ -92,6 +92,11 @@ OBSERVE = Declared(
 )
 PLAN = Declared("fleetd_plan_duration_seconds", "histogram", "Time one plan of one region took.")
 REFUSED = Declared("fleetd_plans_refused_total", "counter", "Plans that did not pass the lint.")
+ABANDONED = Declared(
+    "fleetd_calls_abandoned",
+    "gauge",
+    "Calls of drivers that were given up after their deadline and have not ended.",
+)
 QUEUE = Declared(
     "fleetd_queue_depth",
     "gauge",
@@ -131,6 +136,7 @@ ALL = (
     OBSERVE,
     PLAN,
     REFUSED,
+    ABANDONED,
     QUEUE,
     BREAKER,
     IN_FLIGHT,
@@ -229,6 +235,7 @@ def _work(source: Panel) -> Iterator[Metric]:
         )
     yield _histogram(PLAN, [((), work.plans)])
     yield _counter(REFUSED, [((), work.plans_refused)])
+    yield _gauge(ABANDONED, [((), work.abandoned)])
     yield _counter(COMMITS, [((), work.commits)])
     yield _gauge(LAG, [((), work.lag_seconds)])
 

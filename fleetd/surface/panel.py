@@ -101,6 +101,8 @@ class Work:
     """By driver and ending (`Done`, `Waiting`, `Failed`, `Lost`), counted after it is on disk."""
     plans: Histogram
     plans_refused: int = 0
+    abandoned: int = 0
+    """Calls of drivers that were given up and have not ended."""
     commits: int = 0
     """Durable writes of the store."""
     lag_seconds: float = 0.0

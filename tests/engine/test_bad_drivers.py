@@ -1,6 +1,7 @@
 """A driver may be wrong in every way that Python allows: it harms itself and nobody else."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from fleetd.engine import answers, calls
+from fleetd.engine.stats import Stats
 from fleetd.secrets import REGISTRY, Secret
 from fleetd.sim import loop
 from fleetd.vocabulary import (
@@ -279,7 +281,10 @@ def test_an_answer_that_comes_while_the_call_is_ended_is_an_answer() -> None:
             return "done all the same"
         return "never"
 
-    assert loop.run(calls.within(timedelta(seconds=1), late(), name="late")) == "done all the same"
+    assert (
+        loop.run(calls.within(timedelta(seconds=1), late(), name="late", strays=set()))
+        == "done all the same"
+    )
 
 
 def test_a_time_out_of_the_driver_is_not_ours() -> None:
@@ -289,7 +294,7 @@ def test_a_time_out_of_the_driver_is_not_ours() -> None:
         raise TimeoutError("my own")
 
     with pytest.raises(TimeoutError, match="my own"):
-        loop.run(calls.within(timedelta(seconds=1), impatient(), name="impatient"))
+        loop.run(calls.within(timedelta(seconds=1), impatient(), name="impatient", strays=set()))
 
 
 def test_no_secret_is_cut_in_two_by_the_bound() -> None:
@@ -300,3 +305,36 @@ def test_no_secret_is_cut_in_two_by_the_bound() -> None:
     finally:
         REGISTRY.forget()
     assert "canary" not in said
+
+
+def test_calls_that_never_end_are_counted_and_bounded() -> None:
+    """A backend whose calls cannot be ended gets no more of them, until some have ended; another
+    backend is called as before."""
+    stats = Stats()
+
+    async def deaf(until: asyncio.Event) -> None:
+        while not until.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await until.wait()
+
+    async def call(backend: str, until: asyncio.Event) -> str:
+        strays = stats.strays_of(backend)
+        try:
+            await calls.within(timedelta(seconds=1), deaf(until), name="deaf", strays=strays)
+        except calls.TooLate as late:
+            return type(late).__name__
+        return "answered"
+
+    async def main() -> None:
+        until = asyncio.Event()
+        for _ in range(calls.STRAYS_MAX):
+            assert await call("cluster:a", until) == "TooLate"
+        assert stats.abandoned == calls.STRAYS_MAX
+        assert await call("cluster:a", until) == "Crowded"
+        assert await call("cluster:b", until) == "TooLate"
+        until.set()
+        await asyncio.sleep(1)
+        assert stats.abandoned == 0
+        assert await call("cluster:a", until) == "answered"
+
+    loop.run(main())
