@@ -179,7 +179,8 @@ class EsoDriver(objects.ObjectDriver):
         if want.ref.kind not in _PULLS:
             return steps
         for step in tuple(steps):
-            args = {**step.args, "group": "", "kind": "Secret"}
+            # Of another kind, and so of another identity than what was looked at.
+            args = {**step.args, "group": "", "kind": "Secret", "uid": ""}
             why = f"delete Secret {step.args['name']}: nobody fetches it any more"
             steps.append(
                 make_step(

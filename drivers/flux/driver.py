@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drivers.flux import checks, credentials, guards, installation, manifests
-from fleetd.kube import errors, facts, kubeconfig, objects
+from fleetd.kube import errors, facts, fights, kubeconfig, objects
 from fleetd.kube.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Condition, Done, Failed, Observation, Outcome, Step, make_step
 from topology import health
@@ -286,7 +286,10 @@ class FluxDriver(ObjectDriver):
             marked = objects.marked(body, want)
             if live is not None and live["made"] == facts.made_from(marked) and not differs:
                 continue
-            args = {"backend": manifest.backend, "manifest": marked, "force": False}
+            if live is not None and fights.given_up(live):
+                continue
+            marked, insists = fights.against(marked, live)
+            args = {"backend": manifest.backend, "manifest": marked, "force": insists}
             steps.append(
                 make_step(
                     want,

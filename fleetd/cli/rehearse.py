@@ -97,6 +97,7 @@ def shape(outcome: Outcome) -> dict[str, Any]:
         "requests": outcome.requests,
         "writes": outcome.writes,
         "faultsMet": dict(outcome.hits),
+        "beforeBreach": list(outcome.before),
         "timeline": [
             {
                 "atSeconds": round(moment.at.total_seconds(), 3),
@@ -125,6 +126,8 @@ def _print(outcome: Outcome, *, each: bool) -> None:
     if outcome.hits:
         met = ", ".join(f"{count} x {cell}" for cell, count in outcome.hits.items())
         output.line(Text(f"faults on the way: {met}"))
+    for told in outcome.before:
+        output.line(Text(f"before the breach: {told}"))
     output.line(Text(f"{outcome.requests} requests, {outcome.writes} of them writes"))
     output.line(Text(outcome.last_line, style="bold green" if outcome.converged else "bold red"))
 

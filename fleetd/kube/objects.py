@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from fleetd import secrets
-from fleetd.kube import credentials, errors, facts
+from fleetd.kube import credentials, errors, facts, fights
 from fleetd.kube.cache import Cache
 from fleetd.kube.clusters import NoAccess
 from fleetd.tools import Tools
@@ -204,7 +204,7 @@ class ObjectDriver:
         if verdict.reason == health.UNRECOGNISED and not there:
             # What precedes it is there (a password, a namespace), the thing itself is not.
             made = replace(made, truth=Truth.FALSE, reason=ABSENT, message="it is not there yet")
-        return (made,)
+        return (made, *fights.judged(want, seen))
 
     # Helpers for drivers.
 
@@ -246,11 +246,7 @@ class ObjectDriver:
                 want, manifest.backend, manifest.gk, manifest.name, manifest.namespace
             )
             if live is not None:
-                parts[manifest.key] = {
-                    "made": facts.made_from(live),
-                    "differs": facts.differences(manifest.body, live),
-                    "deleting": bool(live["metadata"].get("deletionTimestamp")),
-                }
+                parts[manifest.key] = await self._part(want, manifest, live)
         if not found and not parts:
             before = await self.prior(want)
             return {"parts": {}, "observed": dict(before)} if before else {}
@@ -287,6 +283,31 @@ class ObjectDriver:
                 found[one.name] = credentials.of_secret(live)
         return found
 
+    async def _part(
+        self, want: Resource, manifest: Manifest, live: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What is told of one object; of one that somebody else has changed, who, and how often
+        fleetd has put it right."""
+        made, differs = facts.made_from(live), facts.differences(manifest.body, live)
+        seen: dict[str, Any] = {
+            "made": made,
+            "differs": differs,
+            "deleting": bool(live["metadata"].get("deletionTimestamp")),
+            "uid": str(live["metadata"].get("uid", "")),
+        }
+        digest = facts.made_from(marked(manifest.body, want))
+        if not made or seen["deleting"] or (made == digest and not differs):
+            return seen
+        # Caches are without managedFields.
+        client = self.tools.clusters.client(manifest.backend)
+        kind = await client.find(*manifest.gk)
+        whole = await client.get(kind, manifest.name, manifest.namespace)
+        by = fights.opponent(whole, differs, made, digest) if whole is not None else ""
+        if by:
+            seen["by"] = by
+            seen["rewrites"] = fights.count(live, self.tools.clock.now())
+        return seen
+
     async def _watched(self, want: Resource) -> dict[str, Any]:
         """The object that tells the health, or all of them; empty if there is none."""
         target: Facts | None = want.spec.get("object")
@@ -312,9 +333,12 @@ class ObjectDriver:
         steps: list[Step] = []
         for manifest in self.manifests(want):
             body = marked(manifest.body, want)
-            why = _reason(manifest, facts.made_from(body), parts.get(manifest.key))
+            part = parts.get(manifest.key)
+            why = _reason(manifest, facts.made_from(body), part)
             if why:
-                args = {"backend": manifest.backend, "manifest": body, "force": manifest.force}
+                body, insists = fights.against(body, part)
+                force = manifest.force or insists
+                args = {"backend": manifest.backend, "manifest": body, "force": force}
                 steps.append(
                     make_step(
                         want,
@@ -342,6 +366,7 @@ class ObjectDriver:
                 "kind": manifest.kind,
                 "name": manifest.name,
                 "namespace": manifest.namespace,
+                "uid": part.get("uid", ""),
             }
             steps.append(
                 make_step(
@@ -363,13 +388,15 @@ class ObjectDriver:
         kind = await client.find(group, body["kind"])
         body["apiVersion"] = kind.api_version
         body["metadata"].setdefault("annotations", {})[facts.STEP] = step.id
+        fights.stamp(body, self.tools.clock.now())
         await client.apply(kind, body, force=bool(step.args.get("force")))
 
     async def _delete(self, step: Step) -> None:
         args = step.args
         client = self.tools.clusters.client(args["backend"])
         kind = await client.find(args["group"], args["kind"])
-        await client.delete(kind, args["name"], args["namespace"])
+        # One of the same name that was made since then is not the one that was looked at.
+        await client.delete(kind, args["name"], args["namespace"], uid=str(args.get("uid", "")))
 
 
 def owner(want: Resource) -> str:
@@ -418,8 +445,10 @@ def _reason(manifest: Manifest, digest: str, part: Mapping[str, Any] | None) -> 
     """Why it is written now; empty if it is as it should be."""
     if part is None:
         return manifest.why
-    if part["deleting"]:
+    if part["deleting"] or fights.given_up(part):
         return ""
+    if part.get("by"):
+        return f"{manifest.why} ({part['by']} changed {', '.join(part['differs']) or 'it'})"
     if part["made"] != digest:
         made = "fleetd did not write it as it is" if part["made"] else "fleetd did not write it yet"
         return f"{manifest.why} ({made})"

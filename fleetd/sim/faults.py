@@ -4,15 +4,17 @@ Faults of the way: what a network and tired servers do to requests, drawn from t
 `Climate` is the weather of one world. Each cell of the matrix is a way to fail that the facts list;
 with a chance, any request may meet one, and `hits` counts them, so that a cell that is never met
 can fail a run. By hand a backend is put into a state (`unreachable`, `frozen` ...) until it is
-lifted. It also keeps the ledger, because every request passes here. What happens to machines and
-controllers instead of requests is `fleetd.sim.mishaps`.
+lifted; `suffered` counts the requests that met one. It also keeps the ledger, because every request
+passes here. What happens to machines and controllers instead of requests is `fleetd.sim.mishaps`.
 """
 
 import enum
 import json
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import requests
 
@@ -46,6 +48,14 @@ class Cell(enum.StrEnum):
     HALF_LINE = "half a line"
     STALLED = "watch stalls silently"
     GONE = "410 Gone"
+    DUPLICATED = "event delivered twice"
+    REORDERED = "events of two objects swapped"
+    MISSED = "event missed"
+    UNAUTHORIZED = "401, the token has expired"
+    BAD_TOKEN = "403, OpenBao does not know the token"  # noqa: S105 - words
+    AUDIT_BLOCKED = "500, OpenBao cannot write its audit log"
+    CAS_MISMATCH = "400, OpenBao has another version"
+    LOCKED = "409, Ironic has locked the node"
 
 
 class Plight(enum.StrEnum):
@@ -60,15 +70,33 @@ class Plight(enum.StrEnum):
     """Answers 429."""
     SLOW = "slow"
     """Answers after some seconds."""
+    ONE_WAY = "one-way"
+    """Gets and does what is asked; no answer comes back."""
+    EXPIRED = "expired"
+    """Refuses fleetd's token: 401."""
+    STANDBY = "standby"
+    """An OpenBao without a leader."""
+    AUDIT_BLOCKED = "audit-blocked"
+    """An OpenBao that cannot write its audit log, and so answers nothing."""
+    LOCKED = "locked"
+    """An Ironic whose conductor holds every node."""
 
 
-_ON_READS = (Cell.TOO_MANY, Cell.SERVER_ERROR, Cell.PLAIN_503, Cell.RESET, Cell.STALE_READ)
+_ON_READS = (
+    *(Cell.TOO_MANY, Cell.SERVER_ERROR, Cell.PLAIN_503, Cell.RESET, Cell.STALE_READ),
+    Cell.UNAUTHORIZED,
+)
 _ON_WRITES = (
     *(Cell.TOO_MANY, Cell.SERVER_ERROR, Cell.PLAIN_503, Cell.RESET),
-    *(Cell.LOST_BEFORE, Cell.LOST_AFTER, Cell.CONFLICT, Cell.TWICE),
+    *(Cell.LOST_BEFORE, Cell.LOST_AFTER, Cell.CONFLICT, Cell.TWICE, Cell.UNAUTHORIZED),
 )
-_ON_LINES = (Cell.WATCH_DROPPED, Cell.HALF_LINE, Cell.STALLED, Cell.GONE)
+_ON_LINES = (
+    *(Cell.WATCH_DROPPED, Cell.HALF_LINE, Cell.STALLED, Cell.GONE),
+    *(Cell.DUPLICATED, Cell.REORDERED, Cell.MISSED),
+)
 _ON_SERVICES = (Cell.SERVER_ERROR, Cell.RESET, Cell.LOST_BEFORE, Cell.LOST_AFTER)
+_KV_DATA = re.compile(r"/v1/[^/]+/data/")
+_OPENBAO, _IRONIC = "openbao-", "ironic-"
 
 
 @dataclass(slots=True)
@@ -85,6 +113,7 @@ class Climate:
         self.chance = chance
         """Of a fault, per request and per line."""
         self.hits: Counter[Cell] = Counter()
+        self.suffered: Counter[Plight] = Counter()
         self.plights: dict[str, Plight] = {}
         self.stalled: set[str] = set()
         """Backends whose watches have gone silent."""
@@ -93,15 +122,19 @@ class Climate:
         self._rng: random.Random = world.stream("weather")
         self._drawn: dict[int, _Draw] = {}
         self._old: dict[tuple[str, str], Response] = {}
+        self._held: dict[int, bytes] = {}
+        """Lines that are to come after the next one, by their watch."""
 
     # Kubernetes.
 
     def before(self, backend: str, request: Request) -> Fate:
         # One that was given up before it arrived may have left its draw under the same number.
         self._drawn.pop(id(request), None)
+        self._held.pop(id(request), None)
         wait = self._rng.uniform(*LATENCY)
         plight = self.plights.get(backend)
         if plight is not None:
+            self.suffered[plight] += 1
             return self._suffer(plight, wait)
         cell = self._cell(_ON_WRITES if changes(request.method, request.path) else _ON_READS)
         match cell:
@@ -124,7 +157,8 @@ class Climate:
             self._world.elapsed(), backend, request.method, request.path, response.status
         )
         drawn = self._drawn.pop(id(request), None)
-        if drawn is not None and drawn.cell is Cell.LOST_AFTER:
+        lost = drawn is not None and drawn.cell is Cell.LOST_AFTER
+        if lost or self.plights.get(backend) is Plight.ONE_WAY:
             return _SILENCE
         key = (backend, f"{request.path}?{sorted(request.query.items())}")
         if self.chance and _is_read(request, response):
@@ -135,13 +169,15 @@ class Climate:
         return FAIR
 
     def line(self, backend: str, request: Request, line: bytes) -> Passage:
-        del request
         plight = self.plights.get(backend)
-        if backend in self.stalled or plight is Plight.FROZEN:
+        if backend in self.stalled or plight in (Plight.FROZEN, Plight.ONE_WAY):
             return _STALL
         if plight in (Plight.UNREACHABLE, Plight.FAILING):
             return Passage(lines=(), lost="connection reset by peer")
-        match self._cell(_ON_LINES, share=0.1):
+        return self._passage(self._cell(_ON_LINES, share=0.1), request, line)
+
+    def _passage(self, cell: Cell | None, request: Request, line: bytes) -> Passage:
+        match cell:
             case Cell.WATCH_DROPPED:
                 return Passage(lines=(line,), end=True)
             case Cell.HALF_LINE:
@@ -150,28 +186,64 @@ class Climate:
                 return _STALL
             case Cell.GONE:
                 return Passage(lines=(_GONE,), end=True)
+            case Cell.MISSED:
+                return Passage(lines=())
+            case Cell.DUPLICATED:
+                return Passage(lines=(*self._in_order(request, line), line))
+            case Cell.REORDERED if id(request) not in self._held:
+                self._held[id(request)] = line
+                return Passage(lines=())
             case _:
-                return Passage(lines=(line,))
+                return Passage(lines=self._in_order(request, line))
+
+    def _in_order(self, request: Request, line: bytes) -> tuple[bytes, ...]:
+        """With the one that was held back: after this one, unless both are about one object or
+        this one says that all before it has come. A watch that ends takes it with it, and the
+        next one brings it."""
+        held = self._held.pop(id(request), None)
+        if held is None:
+            return (line,)
+        one, other = _about(held), _about(line)
+        return (held, line) if other is None or one == other else (line, held)
 
     # Services behind `requests`.
 
     def over(self, name: str, request: HttpRequest, service: Service) -> HttpResponse:
         """Send it. There is no waiting here: what never answers is a timeout at once."""
         plight = self.plights.get(name)
-        if plight in (Plight.UNREACHABLE, Plight.FROZEN):
-            raise requests.ConnectTimeout(f"{name} does not answer")
-        if plight in (Plight.FAILING, Plight.BUSY):
-            return HttpResponse(status=503, body=b"service unavailable\n")
-        cell = self._cell(_ON_SERVICES)
+        cell = None
+        if plight is not None:
+            refused = self._refused(name, plight, request)
+            if refused is not None:
+                return refused
+        else:
+            cell = self._cell(_on_service(name, request))
         if cell is Cell.RESET or cell is Cell.LOST_BEFORE:
             raise requests.ConnectionError("connection reset by peer")
-        if cell is Cell.SERVER_ERROR:
-            return HttpResponse(status=502, body=b"bad gateway\n")
+        if cell is not None and cell is not Cell.LOST_AFTER:
+            return _SERVICES[cell]
         answer = service.handle(request)
         self._ledger.note(self._world.elapsed(), name, request.method, request.path, answer.status)
-        if cell is Cell.LOST_AFTER:
+        if cell is Cell.LOST_AFTER or plight is Plight.ONE_WAY:
             raise requests.ReadTimeout("no answer came")
         return answer
+
+    def _refused(self, name: str, plight: Plight, request: HttpRequest) -> HttpResponse | None:
+        """What a service in a plight answers; None: what it always does."""
+        self.suffered[plight] += 1
+        match plight:
+            case Plight.UNREACHABLE | Plight.FROZEN:
+                raise requests.ConnectTimeout(f"{name} does not answer")
+            case Plight.FAILING | Plight.BUSY:
+                return HttpResponse(status=503, body=b"service unavailable\n")
+            case Plight.STANDBY if not request.path.startswith("/v1/sys/"):
+                return _NO_LEADER
+            case Plight.AUDIT_BLOCKED if not request.path.startswith("/v1/sys/"):
+                return _SERVICES[Cell.AUDIT_BLOCKED]
+            case Plight.LOCKED if changes(request.method, request.path):
+                return _SERVICES[Cell.LOCKED]
+            case _:
+                return None
 
     def _cell(self, cells: tuple[Cell, ...], *, share: float = 1.0) -> Cell | None:
         if not self.chance or self._rng.random() >= self.chance * share:
@@ -190,13 +262,42 @@ class Climate:
                 return Fate(wait=wait, answer=_answer(Cell.SERVER_ERROR))
             case Plight.BUSY:
                 return Fate(wait=wait, answer=_answer(Cell.TOO_MANY))
+            case Plight.EXPIRED:
+                return Fate(wait=wait, answer=_answer(Cell.UNAUTHORIZED))
             case Plight.SLOW:
                 return Fate(wait=self._rng.uniform(3, 8))
+            case _:
+                return Fate(wait=wait)
 
 
 def _is_read(request: Request, response: Response) -> bool:
     """Whether it can be read again as it was: a watch cannot, and a refusal was no reading."""
     return request.method == "GET" and response.status == 200 and "watch" not in request.query
+
+
+def _about(line: bytes) -> tuple[str, str] | None:
+    """Namespace and name of the object that a line of a watch is about; None for a bookmark."""
+    told: Any = json.loads(line)
+    if told["type"] == "BOOKMARK":
+        return None
+    metadata: dict[str, Any] = told["object"].get("metadata") or {}
+    return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+
+
+def _on_service(name: str, request: HttpRequest) -> tuple[Cell, ...]:
+    if name.startswith(_OPENBAO) and not request.path.startswith("/v1/sys/"):
+        own = (Cell.AUDIT_BLOCKED, Cell.BAD_TOKEN)
+        written = request.method != "GET" and _KV_DATA.match(request.path) is not None
+        return (*_ON_SERVICES, *own, *((Cell.CAS_MISMATCH,) if written else ()))
+    if name.startswith(_IRONIC) and changes(request.method, request.path):
+        return (*_ON_SERVICES, Cell.LOCKED)
+    return _ON_SERVICES
+
+
+def _errors(status: int, *said: str) -> HttpResponse:
+    """As OpenBao says it."""
+    body = json.dumps({"errors": list(said)}).encode()
+    return HttpResponse(status=status, body=body, headers={"content-type": "application/json"})
 
 
 def _answer(cell: Cell) -> Response:
@@ -209,6 +310,8 @@ def _answer(cell: Cell) -> Response:
         case Cell.CONFLICT:
             words = "Operation cannot be fulfilled: the object has been modified"
             return Response(status=409, body=_status(409, "Conflict", words))
+        case Cell.UNAUTHORIZED:
+            return Response(status=401, body=_status(401, "Unauthorized", "Unauthorized"))
         case _:
             return Response(status=500, body=_status(500, "InternalError", "etcdserver: timeout"))
 
@@ -235,3 +338,23 @@ _GONE = (
     ).encode()
     + b"\n"
 )
+
+_NO_LEADER = _errors(500, "local node not active but active cluster node not found")
+_IRONIC_LOCKED = {
+    "faultstring": "Node is locked by host conductor-0, please retry after the current operation "
+    "is completed.",
+    "faultcode": "Client",
+    "debuginfo": None,
+}
+_SERVICES = {
+    Cell.SERVER_ERROR: HttpResponse(status=502, body=b"bad gateway\n"),
+    Cell.BAD_TOKEN: _errors(403, "permission denied", "invalid token"),
+    Cell.AUDIT_BLOCKED: _errors(500, "1 error occurred:\n\t* no audit backend succeeded\n\n"),
+    Cell.CAS_MISMATCH: _errors(400, "check-and-set parameter did not match the current version"),
+    Cell.LOCKED: HttpResponse(
+        status=409,
+        body=json.dumps({"error_message": json.dumps(_IRONIC_LOCKED)}).encode(),
+        headers={"content-type": "application/json"},
+    ),
+}
+"""What a service says instead."""

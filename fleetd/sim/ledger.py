@@ -9,6 +9,7 @@ journal: exactly one intent before it, one ending after it.
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,11 +45,16 @@ class Ledger:
     deeds: list[Deed] = field(default_factory=list[Deed])
     requests: Counter[str] = field(default_factory=Counter[str])
     """All requests, reads too, by where they went."""
+    judge: Callable[[Deed], None] | None = None
+    """Told of each deed as soon as it is done."""
 
     def note(self, at: float, where: str, method: str, path: str, status: int) -> None:
         self.requests[where] += 1
         if changes(method, path) and status < 400:
-            self.deeds.append(Deed(at, where, method, path, status, current_step()))
+            deed = Deed(at, where, method, path, status, current_step())
+            self.deeds.append(deed)
+            if self.judge is not None:
+                self.judge(deed)
 
     def since(self, count: int) -> list[Deed]:
         return self.deeds[count:]

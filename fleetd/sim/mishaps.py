@@ -2,15 +2,18 @@
 Lines of a fault script, done to the world: when they begin, and when they are over.
 
 Requests suffer through the `Climate`, machines through the truth, controllers by what they are told
-in `world.mishaps`. A line that names something the world does not have is refused before the run
-begins, with what there is: a fault that never fires proves nothing.
+in `world.mishaps`, objects by strangers (`fleetd.sim.meddling`). A line that names something the
+world does not have is refused before the run begins, with what there is: a fault that never fires
+proves nothing. `hits` counts those that had something to happen to.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
-from fleetd.sim import script
+from fleetd.sim import meddling, script
 from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.script import Line, ScriptError
 from fleetd.sim.truth import Machine
@@ -20,21 +23,40 @@ Deed = Callable[[], None]
 T = TypeVar("T")
 
 _PLIGHTS = {plight.value: plight for plight in Plight}
+BMC = "bmc"
+_NO_SHOOTS = ("garden-", "metal-", "seed-")
+DAEMON = "daemon"
+"""Whose clock it is."""
+JUMP = timedelta(hours=1)
 _PREFIX = {"cluster": "", "garden": "garden-", "metal": "metal-", "openbao": "openbao-"}
 
 
 class Mishaps:
     """Puts a script into effect."""
 
-    def __init__(self, world: World, climate: Climate, known: Iterable[str]) -> None:
-        """`known`: names of clusters that will come to be."""
+    def __init__(
+        self, world: World, climate: Climate, known: Iterable[str], *, clock: bool = True
+    ) -> None:
+        """`known`: names of clusters that will come to be. `clock`: whether the daemon's clock is
+        the world's to move; that of another process is not."""
         self._world = world
         self._climate = climate
+        self._clock = clock
         self._known = sorted({*known, *world.clusters})
+        self._effective = True
         self._layers: dict[tuple[str, str], list[tuple[object, Any]]] = {}
         self.begun: list[Line] = []
         """Lines that have fired."""
         self._lasting: list[tuple[Line, Deed]] = []
+        self._done: Counter[tuple[str, str]] = Counter()
+        self.undone: set[str] = set()
+        """Objects that a stranger took away, as `<cluster> <kind> <namespace>/<name>`."""
+
+    @property
+    def hits(self) -> Counter[tuple[str, str]]:
+        """How often each thing that can happen met somebody: what controllers are told counts when
+        one of them asks, all else when it is done to something."""
+        return self._done + self._world.mishaps.asked
 
     def plan(self, lines: Sequence[Line]) -> None:
         """Check all of them, then set their timers."""
@@ -52,8 +74,10 @@ class Mishaps:
     def begin(self, line: Line) -> None:
         """Now, whatever its `at` says."""
         self._check(line)
+        self._effective = True
         lift = self._do(line)
         self.begun.append(line)
+        self._done[line.what, line.how] += self._effective
         self._world.tell("fault", line.whom, f"{line.what} {line.how}")
         if line.span is not None:
             self._world.after(line.span.total_seconds(), lambda: self._end(line, lift))
@@ -72,42 +96,79 @@ class Mishaps:
         self._world.tell("mended", line.whom, f"{line.what} is no longer {line.how}")
 
     def _check(self, line: Line) -> None:
-        truth = self._world.truth
-        match line.what:
+        if line.what == "image":
+            _known_cluster(line, self._known)
+            return
+        _known(line, self.names(line.what))
+        if line.what == "clock" and not self._clock:
+            raise ScriptError(
+                f"'{line}': the daemon is another process with a clock of its own; "
+                "rehearse it with fleetctl rehearse"
+            )
+
+    def names(self, what: str) -> Collection[str]:
+        """What can be named as such."""
+        machines, services = self._world.truth.machines, self._world.services
+        match what:
             case "bmc" | "server":
-                _known(line, truth.machines)
+                return machines
             case "rack":
-                _known(line, {one.rack for one in truth.machines.values() if one.rack})
-            case "cluster" | "watch" | "eso" | "shoot" | "ceph":
-                _known(line, self._known)
+                return {one.rack for one in machines.values() if one.rack}
             case "garden" | "metal" | "openbao":
-                regions = {machine.region for machine in truth.machines.values()}
-                _known(line, regions)
-            case "image":
-                _known_cluster(line, self._known)
-            case "openstack":
-                services = self._world.services
-                _known(line, [one[9:] for one in services if one.startswith("keystone-")])
+                return {machine.region for machine in machines.values()}
+            case "openstack" | "ironic":
+                start = "keystone-" if what == "openstack" else "ironic-"
+                return [one.removeprefix(start) for one in services if one.startswith(start)]
+            case "partition":
+                return [*self._known, *self._backends()]
+            case "token" | "shoot" | "eso" | "ceph":
+                return [one for one in self._known if not one.startswith(_NO_SHOOTS)]
+            case "clock":
+                return [DAEMON]
             case _:
-                pass
+                return [one for one in self._known if not one.startswith("seed-")]
+
+    def _backends(self) -> list[str]:
+        """Services that have an address of their own; the members of one go with it."""
+        there = self._world.services
+        return [one for one in there if one != BMC and one.rpartition("-")[0] not in there]
 
     def _do(self, line: Line) -> Deed:
+        machines = self._world.truth.machines
         match line.what:
             case "bmc":
-                return self._bmc([self._world.truth.machines[line.whom]], line.how)
+                return self._bmc([machines[line.whom]], line.how)
             case "server":
-                return self._dark([self._world.truth.machines[line.whom]])
+                return self._dark([machines[line.whom]])
             case "rack":
-                machines = self._world.truth.machines.values()
-                return self._dark([one for one in machines if one.rack == line.whom])
-            case "cluster" | "garden" | "metal":
-                return self._cut_off(line)
-            case "openbao" if line.how == "unreachable":
-                return self._openbao(f"openbao-{line.whom}")
-            case "openstack":
-                return self._openstack(line.whom)
+                return self._dark([one for one in machines.values() if one.rack == line.whom])
             case "watch":
                 return self._watch(line.whom, line.how)
+            case "token":
+                return self._service(line.whom, Plight.EXPIRED)
+            case "objects":
+                return self._strange(line.whom, line.how)
+            case "clock":
+                return self._jump(JUMP if line.how == "ahead" else -JUMP)
+            case _:
+                return self._backend_suffers(line)
+
+    def _backend_suffers(self, line: Line) -> Deed:
+        match line.what:
+            case "cluster" | "garden" | "metal":
+                lift = self._cut_off(line)
+                self._effective = True
+                return lift
+            case "openbao" | "ironic" if line.how in _PLIGHTS:
+                return self._service(f"{line.what}-{line.whom}", _PLIGHTS[line.how])
+            case "partition":
+                # For fleetd alone: whoever else talks to it goes on.
+                one_way = line.how == "one-way"
+                return self._service(line.whom, Plight.ONE_WAY if one_way else Plight.FROZEN)
+            case "openstack":
+                return self._openstack(line.whom)
+            case "shoot" if line.how == "hibernated":
+                return self._asleep(line)
             case _:
                 return self._told((line.what, line.whom, line.how))
 
@@ -183,11 +244,52 @@ class Mishaps:
             return ironic
         return _PREFIX[line.what] + line.whom
 
-    def _openbao(self, name: str) -> Deed:
+    def _service(self, name: str, plight: Plight) -> Deed:
         """Its address and each of its members."""
         members = [one for one in self._world.services if one.removeprefix(f"{name}-").isdigit()]
-        lifts = [self._plight(one, Plight.UNREACHABLE) for one in (name, *members)]
+        lifts = [self._plight(one, plight) for one in (name, *members)]
         return lambda: _all(lifts)
+
+    def _asleep(self, line: Line) -> Deed:
+        """Gardener says so, and nobody answers."""
+        lifts = [
+            self._plight(line.whom, Plight.UNREACHABLE),
+            self._told((line.what, line.whom, line.how)),
+        ]
+        return lambda: _all(lifts)
+
+    def _jump(self, by: timedelta) -> Deed:
+        world = self._world
+
+        def put(skew: timedelta) -> None:
+            world.skew = skew
+
+        return self._laid(("clock", DAEMON), by, lambda: world.skew, put)
+
+    def _strange(self, name: str, how: str) -> Deed:
+        cluster = self._world.clusters.get(name)
+        found = None
+        if cluster is not None:
+            found = meddling.pick(self._world, cluster, recreated=how == "recreated")
+        self._effective = found is not None
+        if cluster is None or found is None:
+            return lambda: None
+        gk, obj = found
+        metadata = obj["metadata"]
+        self._world.tell(how, name, f"{gk[1]} {metadata['name']} by {meddling.STRANGER}")
+        if how == "recreated":
+            self.undone.add(f"{name} {gk[1]} {metadata.get('namespace', '')}/{metadata['name']}")
+            meddling.recreate(cluster, gk, obj)
+            return lambda: None
+        at_it = [True]
+
+        def again() -> None:
+            if at_it:
+                meddling.change(cluster, gk, metadata["name"], metadata.get("namespace", ""))
+                self._world.after(meddling.EVERY, again)
+
+        again()
+        return at_it.clear
 
     def _openstack(self, cloud: str) -> Deed:
         lifts = [
@@ -216,6 +318,8 @@ class Mishaps:
     def _told(self, mishap: tuple[str, str, str]) -> Deed:
         there = self._world.mishaps
 
+        self._effective = False
+
         def put(on: bool) -> None:  # noqa: FBT001
             (there.add if on else there.discard)(mishap)
 
@@ -223,12 +327,13 @@ class Mishaps:
             for listener in self._world.listeners:
                 listener(mishap)
 
-        lift = self._laid(("told", "/".join(mishap)), True, lambda: mishap in there, put)
+        lift = self._laid(("told", "/".join(mishap)), True, lambda: False, put)
         tell()
 
         def over() -> None:
             lift()
-            if mishap not in there:
+            # A plain set: nobody whom it concerns has asked.
+            if mishap not in set(there):
                 tell()
 
         return over

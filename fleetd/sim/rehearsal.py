@@ -3,8 +3,8 @@ A change, tried on a simulated twin in virtual time before anybody touches the r
 
 The same planner, executor, drivers and clients run; only the far side is simulated. What comes out
 is a timeline, what was held and why, what was disrupted, and whether it converged: everything
-Ready, nothing left to do, nothing written for three more rounds of looks, nobody hurt. The same
-documents, seed and faults give the same result to the byte.
+Ready, nothing left to do, nothing written for three more rounds of looks, nobody hurt. The first
+breach of an invariant ends it. The same documents, seed and faults give the same, to the byte.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 
 from fleetd.plan import words
 from fleetd.plan.policy import Policy
-from fleetd.sim import build, loop, twin
+from fleetd.sim import build, chaos, loop, twin
 from fleetd.sim.faults import Climate
+from fleetd.sim.invariants import Breach, Judge, WatchedStore
 from fleetd.sim.ledger import Ledger
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.net import SimNetwork
@@ -32,8 +33,6 @@ WITHIN = timedelta(hours=24)
 answer."""
 ROUNDS = 3
 """Rounds of looks without a write that end a rehearsal."""
-CHAOS = 0.02
-"""Chance of a fault per request with chaos."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,9 @@ class Outcome:
     requests: int
     writes: int
     hits: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Faults of the way that were met."""
+    """Faults of the way, and mishaps, that were met."""
+    before: tuple[str, ...] = ()
+    """What happened before a breach of an invariant; empty if there was none."""
 
     @property
     def last_line(self) -> str:
@@ -94,7 +95,7 @@ def rehearse(script: Script, progress: Callable[[str], None] | None = None) -> O
     return loop.run(_Rehearsal(script, progress).run())
 
 
-class _WatchedStore(MemoryStore):
+class _ToldStore(WatchedStore):
     """Tells what is about to be done."""
 
     def __init__(self, told: Callable[[Intent], None]) -> None:
@@ -112,7 +113,8 @@ class _Stage:
     ledger: Ledger
     climate: Climate
     net: SimNetwork
-    store: _WatchedStore
+    store: _ToldStore
+    judge: Judge
 
 
 class _Rehearsal:
@@ -130,19 +132,24 @@ class _Rehearsal:
         world = build.build(_union(start, script.topology), script.seed)
         ledger = Ledger()
         climate = Climate(world, ledger)
-        store = _WatchedStore(self._intended)
-        stage = _Stage(world, ledger, climate, SimNetwork(world, climate), store)
+        store = _ToldStore(self._intended)
+        known = {*start.resources, *script.topology.resources}
+        judge = Judge(world, ledger, lambda: known, store.under_way)
+        stage = _Stage(world, ledger, climate, SimNetwork(world, climate), store, judge)
         mishaps = Mishaps(world, climate, _clusters(script.topology))
         mishaps.check(script.faults)
+        faults = list(script.faults)
+        if script.chaos:
+            faults += chaos.lines(script.seed, mishaps, script.topology, chaos.UNTIL)
         await store.open()
         if script.before is not None:
             await self._bring_up(stage, script.before)
         began, events = world.elapsed(), await _last_event(store)
         self._steps, writes = 0, len(ledger.deeds)
         self._disrupted.clear()
-        climate.chance = CHAOS if script.chaos else 0.0
-        mishaps.plan([_shifted(line, began) for line in script.faults])
-        why = await self._live(stage, began)
+        climate.chance = chaos.CHANCE if script.chaos else 0.0
+        mishaps.plan([_shifted(line, began) for line in faults])
+        why = await self._live(stage, began, _over(faults))
         timeline = await _timeline(store, world, began, events)
         await store.close()
         return Outcome(
@@ -155,7 +162,11 @@ class _Rehearsal:
             timeline=tuple(timeline),
             requests=sum(ledger.requests.values()),
             writes=len(ledger.deeds) - writes,
-            hits={cell.value: count for cell, count in sorted(climate.hits.items())},
+            hits={
+                **{cell.value: count for cell, count in sorted(climate.hits.items())},
+                **{" ".join(cell): count for cell, count in sorted(mishaps.hits.items())},
+            },
+            before=_before(world),
         )
 
     async def _bring_up(self, stage: _Stage, topology: Topology) -> None:
@@ -172,18 +183,15 @@ class _Rehearsal:
             policy=self._script.policy,
             orphans={},
         )
+        stage.judge.limit(topology, self._script.policy)
         self._twin = Twin(stage.world, stage.net, stage.store, wanted, self._script.modules)
         return self._twin
 
-    async def _live(self, stage: _Stage, began: float) -> str:
+    async def _live(self, stage: _Stage, began: float, over: float) -> str:
         """Empty if it converged, otherwise why not."""
         daemon = self._daemon(stage, self._script.topology)
         world, ledger, climate = stage.world, stage.ledger, stage.climate
-        over = max(
-            (line.at + (line.span or timedelta(0)) for line in self._script.faults),
-            default=timedelta(0),
-        ).total_seconds()
-        calm_from = over + (3600.0 if self._script.chaos else 0.0)
+        calm_from = max(over, chaos.UNTIL.total_seconds() if self._script.chaos else 0.0)
         quiet_since: list[tuple[float, int]] = []
         rest = ROUNDS * daemon.core.tuning.pace.calm.total_seconds()
 
@@ -202,7 +210,7 @@ class _Rehearsal:
             return passed - quiet_since[0][0] >= rest
 
         reached = await twin.live(daemon, until=done, within=self._script.within, every=5.0)
-        return _verdict(daemon, world, ledger, reached=reached)
+        return _verdict(daemon, world, reached=reached)
 
     def _intended(self, intent: Intent) -> None:
         self._steps += 1
@@ -221,15 +229,24 @@ class _Rehearsal:
                 self._held.setdefault(hold.reason, set()).add(hold.ref)
 
 
-def _verdict(daemon: Twin, world: World, ledger: Ledger, *, reached: bool) -> str:
+def _verdict(daemon: Twin, world: World, *, reached: bool) -> str:
     if world.failures:
-        return f"the simulator failed: {type(world.failures[0]).__name__}: {world.failures[0]}"
-    if world.truth.harm:
-        return f"somebody was hurt: {world.truth.harm[0]}"
-    unannounced = ledger.unannounced()
-    if unannounced:
-        return f"something was written without an intent: {unannounced[0]}"
+        first = world.failures[0]
+        if isinstance(first, Breach):
+            return f"{first.words} ({first.where})"
+        return f"the simulator failed: {type(first).__name__}: {first}"
     return "" if reached else _blame(daemon)
+
+
+def _before(world: World) -> tuple[str, ...]:
+    first = world.failures[0] if world.failures else None
+    return first.before if isinstance(first, Breach) else ()
+
+
+def _over(faults: Sequence[Line]) -> float:
+    """When the last of them is."""
+    ends = (line.at + (line.span or timedelta(0)) for line in faults)
+    return max(ends, default=timedelta(0)).total_seconds()
 
 
 def _blame(daemon: Twin) -> str:

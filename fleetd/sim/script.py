@@ -3,7 +3,7 @@ Faults in words: `at 12m: bmc r1-s03 unreachable for 20m`.
 
 A line says when, what happens to which thing, and for how long; without `for` it lasts until
 somebody mends it. Reading gives a `Line`, or a complaint that shows what can be written. What a
-line does to the world is `fleetd.sim.faults`.
+line does to the world is `fleetd.sim.mishaps`.
 """
 
 import difflib
@@ -47,12 +47,17 @@ VOCABULARY: dict[str, tuple[str, ...]] = {
     "garden": ("unreachable", "frozen", "failing", "busy", "slow"),
     "metal": ("unreachable", "frozen", "failing", "busy", "slow"),
     "watch": ("dropped", "stalled", "expired"),
-    "shoot": ("stuck",),
-    "openbao": ("sealed", "unreachable"),
+    "shoot": ("stuck", "hibernated", "flapping"),
+    "openbao": ("sealed", "unreachable", "standby", "audit-blocked"),
     "eso": ("lagging",),
     "image": ("bad",),
     "openstack": ("unreachable",),
     "ceph": ("degraded",),
+    "ironic": ("locked", "conductor-lost"),
+    "partition": ("full", "one-way"),
+    "token": ("expired",),
+    "objects": ("recreated", "meddled"),
+    "clock": ("ahead", "behind"),
 }
 """What can be named, and what can happen to it."""
 

@@ -114,7 +114,7 @@ class Site:
         if "bmc" in self.world.services:
             self.plain.otherwise = OverHttp(self.world.services["bmc"])
         known = [ref.name for ref in self.topology.resources if ref.kind == "cluster"]
-        faults = Faults(Mishaps(self.world, self.climate, known))
+        faults = Faults(Mishaps(self.world, self.climate, known, clock=False))
         self.plain.add("/faults", faults, backend="faults")
 
     async def _open_service(self, name: str, service: Service) -> None:

@@ -10,9 +10,8 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from fleetd.clock import LoopClock
 from fleetd.engine import loading, queue, recovery
 from fleetd.engine.core import Core, Tuning
 from fleetd.engine.gate import GateLimits
@@ -61,6 +60,19 @@ def tuning(policy: Policy) -> Tuning:
     )
 
 
+class WallClock:
+    """The daemon's: that of the world, but for what is wrong with it. Monotonic time never is."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def now(self) -> datetime:
+        return self._world.now() + self._world.skew
+
+    def monotonic(self) -> float:
+        return self._world.elapsed()
+
+
 class Twin:
     """One daemon's life on a world."""
 
@@ -70,7 +82,7 @@ class Twin:
         self.world = world
         self.store = store
         self.wanted = wanted
-        self.clock = LoopClock(world.start)
+        self.clock = WallClock(world)
         rng = world.stream("daemon")
         self._rng: random.Random = rng
         self.clusters = Clusters(net.kube, clock=self.clock, rng=rng, wake=self._wake)
@@ -150,11 +162,11 @@ async def live(
 ) -> bool:
     """Run one daemon until `until` holds or time is up. True if it came to hold."""
     stop = asyncio.Event()
-    deadline = twin.clock.now() + within
+    deadline = twin.world.elapsed() + within.total_seconds()
     reached = False
     async with asyncio.TaskGroup() as group:
         task = group.create_task(twin.run(stop), name="daemon")
-        while not task.done() and twin.clock.now() < deadline and not twin.world.failures:
+        while not task.done() and twin.world.elapsed() < deadline and not twin.world.failures:
             reached = until()
             if reached:
                 break

@@ -12,10 +12,11 @@ import asyncio
 import hashlib
 import random
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.sim.truth import Truth
@@ -66,6 +67,22 @@ class Broken(Exception):
     """The simulator itself erred, or was asked for something that cannot be."""
 
 
+class Befallen(set[tuple[str, str, str]]):
+    """Mishaps that last, and how often somebody whom they concern asked: one that nobody ever asks
+    about does nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[tuple[str, str]] = Counter()
+
+    def __contains__(self, mishap: object) -> bool:
+        found = super().__contains__(mishap)
+        if found:
+            what, _, how = cast("tuple[str, str, str]", mishap)
+            self.asked[what, how] += 1
+        return found
+
+
 class World:
     def __init__(self, seed: int, start: datetime) -> None:
         self.seed = seed
@@ -81,9 +98,13 @@ class World:
         """Where a cluster or service is reached; the wire face puts its own here."""
         self.appeared: Callable[[str], None] | None = None
         """Told when a cluster comes to be; the wire face serves it then."""
+        self.newcomers: list[Callable[[Cluster], None]] = []
+        """Called with each cluster that comes to be."""
         self.controllers: dict[tuple[str, str], Any] = {}
         """Those that run, by cluster and name."""
-        self.mishaps: set[tuple[str, str, str]] = set()
+        self.skew = timedelta(0)
+        """How far the daemon's clock on the wall is off."""
+        self.mishaps = Befallen()
         """What goes wrong inside of controllers: ("shoot", "hv", "stuck"), ("image",
         "cp/keystone-operator", "bad"), ("eso", "hv", "lagging"), ("ceph", "st", "degraded").
         Controllers ask; `fleetd.sim.mishaps` says."""
@@ -135,6 +156,8 @@ class World:
         self.clusters[name] = cluster
         if self.appeared is not None:
             self.appeared(name)
+        for welcome in self.newcomers:
+            welcome(cluster)
         return cluster
 
     def remove_cluster(self, name: str) -> None:

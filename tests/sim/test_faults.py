@@ -338,6 +338,65 @@ def test_gone_is_an_error_line() -> None:
     played(story)
 
 
+def test_an_event_that_comes_twice_is_the_same_line() -> None:
+    """Word for word."""
+
+    async def story(place: Place) -> None:
+        got, _ = await met_on_line(place, Cell.DUPLICATED)
+        assert [line["type"] for line in got[:2]] == ["ADDED", "ADDED"]
+        assert got[0] == got[1]
+
+    played(story)
+
+
+def test_an_event_that_is_missed_never_comes() -> None:
+    """The watch goes on as if nothing had happened."""
+
+    async def story(place: Place) -> None:
+        got, ended = await met_on_line(place, Cell.MISSED)
+        assert got == []
+        assert isinstance(ended, TimeoutError)
+
+    played(story)
+
+
+def _line(kind: str, name: str, number: int) -> bytes:
+    metadata = {"name": name, "namespace": "default", "resourceVersion": str(number)}
+    return json.dumps({"type": kind, "object": {"metadata": metadata}}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "order"),
+    [
+        ("MODIFIED", "other", [2, 1]),
+        ("MODIFIED", "one", [1, 2]),
+        ("BOOKMARK", "", [1, 2]),
+    ],
+)
+def test_events_are_swapped_across_objects_only(kind: str, name: str, order: list[int]) -> None:
+    """What is held back comes after the next line of another object; those of one object keep
+    their order, and nothing comes after the bookmark that has counted it."""
+
+    async def story(place: Place) -> None:
+        request = Request(method="GET", path=PATH)
+        first, second = _line("MODIFIED", "one", 1), _line(kind, name, 2)
+        for _ in range(TRIES):
+            place.climate.chance = 10.0
+            before = place.climate.hits[Cell.REORDERED]
+            held = place.climate.line("hv", request, first)
+            place.climate.chance = 0.0
+            if place.climate.hits[Cell.REORDERED] > before:
+                assert held.lines == ()
+                passed = place.climate.line("hv", request, second).lines
+                numbers = [json.loads(one)["object"]["metadata"] for one in passed]
+                assert [int(one["resourceVersion"]) for one in numbers] == order
+                return
+            place.climate.before("hv", request)
+        raise AssertionError("never met")
+
+    played(story)
+
+
 def test_a_watch_is_never_read_from_the_past() -> None:
     """A watch opened again at the same version is opened, or refused by a fault that says so."""
 
@@ -354,7 +413,7 @@ def test_a_watch_is_never_read_from_the_past() -> None:
                 told.append(fault)
         assert place.climate.hits[Cell.STALE_READ] > 5
         refused = [one for one in told if isinstance(one, errors.KubeError)]
-        assert {one.status for one in refused} == {0, 429, 500, 503}
+        assert {one.status for one in refused} == {0, 401, 429, 500, 503}
 
     played(story)
 
@@ -370,10 +429,13 @@ def test_a_watch_is_never_read_from_the_past() -> None:
         (Plight.FAILING, "500"),
         (Plight.BUSY, "429"),
         (Plight.SLOW, "201"),
+        (Plight.EXPIRED, "401"),
+        (Plight.ONE_WAY, "TimeoutError"),
     ],
 )
 def test_a_plight_meets_every_request_until_it_is_lifted(plight: Plight, seen: str) -> None:
-    """Only requests to this backend, only while it lasts; only a slow one does what was asked."""
+    """Only requests to this backend, only while it lasts; only a slow one, and one whose
+    answers are lost, does what was asked."""
 
     async def story(place: Place) -> None:
         place.climate.plights["hv"] = plight
@@ -382,76 +444,14 @@ def test_a_plight_meets_every_request_until_it_is_lifted(plight: Plight, seen: s
             came = await place.ask(creation(name))
             shown = str(came.status) if isinstance(came, Response) else type(came).__name__
             assert shown == seen
-            assert place.there(name) is (plight is Plight.SLOW)
+            assert place.there(name) is (plight in (Plight.SLOW, Plight.ONE_WAY))
             assert plight is not Plight.SLOW or 3 <= place.world.elapsed() - before <= 8
+        assert place.climate.suffered[plight] == 2
         assert place.call() == "200 1"
         del place.climate.plights["hv"]
         came = await place.ask(creation("c"))
         assert isinstance(came, Response)
         assert came.status == 201
-
-    played(story)
-
-
-# Services behind `requests`.
-
-
-@pytest.mark.parametrize(
-    ("cell", "seen", "reached"),
-    [
-        (Cell.SERVER_ERROR, "502 bad gateway", False),
-        (Cell.RESET, "ConnectionError", False),
-        (Cell.LOST_BEFORE, "ConnectionError", False),
-        (Cell.LOST_AFTER, "ReadTimeout", True),
-    ],
-)
-def test_a_service_is_reached_or_not(cell: Cell, seen: str, reached: bool) -> None:  # noqa: FBT001
-    """What the session of `requests` sees, and whether the service had the request."""
-
-    async def story(place: Place) -> None:
-        place.climate.chance = 1.0
-        for _ in range(TRIES):
-            before, count = place.climate.hits[cell], place.counter.reached
-            came = place.call()
-            if place.climate.hits[cell] > before:
-                assert (came if isinstance(came, str) else type(came).__name__) == seen
-                assert (place.counter.reached > count) is reached
-                return
-        raise AssertionError(f"{cell} was never met")
-
-    played(story)
-
-
-@pytest.mark.parametrize(
-    ("plight", "seen"),
-    [
-        (Plight.UNREACHABLE, "ConnectTimeout"),
-        (Plight.FROZEN, "ConnectTimeout"),
-        (Plight.FAILING, "503 service unavailable"),
-        (Plight.BUSY, "503 service unavailable"),
-    ],
-)
-def test_a_service_in_a_plight_is_not_reached(plight: Plight, seen: str) -> None:
-    """Until it is lifted."""
-
-    async def story(place: Place) -> None:
-        place.climate.plights["counter"] = plight
-        came = place.call()
-        assert (came if isinstance(came, str) else type(came).__name__) == seen
-        assert place.counter.reached == 0
-        del place.climate.plights["counter"]
-        assert place.call() == "200 1"
-        assert [deed.where for deed in place.ledger.deeds] == ["counter"]
-
-    played(story)
-
-
-def test_a_name_that_nobody_has_is_a_connection_error() -> None:
-    """As an unknown host is."""
-
-    async def story(place: Place) -> None:
-        with pytest.raises(requests.ConnectionError, match=r"nobody\.sim: no such host"):
-            place.session.get("https://nobody.sim/", timeout=5)
 
     played(story)
 

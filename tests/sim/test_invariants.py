@@ -1,5 +1,6 @@
 """The invariants: each breach is found in a world that was prepared with it, and only there."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,12 @@ import structlog
 
 from fleetd.kube import facts
 from fleetd.sim import build, invariants, loop
+from fleetd.sim.controllers import hypervisor_onboarding
+from fleetd.sim.controllers.hypervisor import HypervisorOperator
+from fleetd.sim.invariants import METAL, Deeds, Judge
 from fleetd.sim.ledger import Ledger
+from fleetd.sim.services import openstack, redfish
+from fleetd.sim.truth import Machine
 from fleetd.sim.world import HttpRequest, HttpResponse, World
 from fleetd.store.base import Entry, Intent
 from fleetd.vocabulary import Done, Ending, PlanId, StepId
@@ -183,13 +189,207 @@ def test_what_was_retired_may_still_have_objects() -> None:
     assert found(prepare) == []
 
 
-def test_harm_is_seen_after_each_write() -> None:
-    """The cheap question finds it at once."""
+# At once.
+
+
+KV = "/v1/kv-v2/data/database/password"
+SECRETS = "/api/v1/namespaces/default/secrets/key"
+
+
+@dataclass
+class Court(Scene):
+    """The same scene with a judge who watches it."""
+
+    def __post_init__(self) -> None:
+        self.open: dict[str, Intent] = {}
+        self.judge = Judge(
+            self.world,
+            self.ledger,
+            lambda: {*self.topology.resources, *self.orphans},
+            self.open.get,
+        )
+        self.judge.limit(self.topology, stage.Region.of().policy)
+
+    def opened(self, step: str) -> None:
+        self.announced(step, None)
+        self.open[step] = self.journal[-1].intent
+
+    def asks(self, where: str, method: str, path: str, step: str = "s-1") -> None:
+        with structlog.contextvars.bound_contextvars(step=step):
+            self.ledger.note(60.0, where, method, path, 200)
+
+    def secret(self, value: str, step: str = "s-1") -> None:
+        """Applied by fleetd, for this step."""
+        made: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "data": {"key": value}}
+        marks = {facts.MANAGED_BY: facts.MANAGER, facts.OWNER: "region.eu-1"}
+        made["metadata"] = {"name": "key", "namespace": "default", "labels": marks}
+        self.world.clusters["garden-eu-1"].apply(made, manager="fleetd")
+        self.asks("garden-eu-1", "PATCH", SECRETS, step)
+
+    def node(self, name: str) -> Machine:
+        machine = self.world.truth.machines[name]
+        machine.node, machine.on = f"hv/{name}", True
+        return machine
+
+    def off(self, name: str) -> None:
+        redfish.switch(self.world, self.world.truth.machines[name], on=False, who="somebody")
+
+
+def sentence(prepare: Callable[[Court], None]) -> list[str]:
+    """What the judge says, without the story."""
 
     async def run() -> list[str]:
-        world = World(1, build.START)
-        assert invariants.after_write(world) == []
-        world.truth.hurt("ouch")
-        return invariants.after_write(world)
+        topology = stage.reading().topology
+        assert topology is not None
+        court = Court(build.build(topology, 7), topology)
+        court.opened("s-1")
+        prepare(court)
+        return [str(one).partition("\n")[0] for one in court.world.failures]
 
-    assert loop.run(run()) == ["I2: ouch"]
+    return loop.run(run())
+
+
+def fair(court: Court) -> None:
+    """Much that is allowed, step by step."""
+    court.asks("hv", "POST", MAPS)
+    court.server("one", "u-1", "claim-a")
+    court.server("two", "u-2", "claim-b")
+    court.world.clusters["metal-eu-1"].delete(METAL, "one")
+    court.server("again", "u-1", "claim-c")
+    court.secret("YQ==")
+    court.secret("YQ==")
+    court.opened("s-2")
+    court.secret("Yg==", "s-2")
+    court.asks("openbao-eu-1", "POST", KV)
+    court.asks("openbao-eu-1", "POST", KV, "s-2")
+    truth = court.world.truth
+    truth.uses("kv/x", "nova", "1")
+    truth.uses("kv/x", "nova", "2")
+    truth.revoked("kv/x", "1", "fleetd")
+    court.node("metal-01")
+    court.off("metal-01")
+    truth.power(court.node("metal-02"), on=False)
+
+
+def test_a_fair_run_has_no_sentence() -> None:
+    """One owner at a time, values that stay, an old version that nobody uses, one server away on
+    purpose and one more by the grid."""
+    assert sentence(fair) == []
+
+
+def claimed_twice(court: Court) -> None:
+    court.server("one", "u-1", "claim-b")
+    court.server("other", "u-1", "claim-a")
+
+
+def hurt(court: Court) -> None:
+    court.node("metal-01").vms.add("vm-1")
+    court.off("metal-01")
+
+
+def revoked_in_use(court: Court) -> None:
+    court.world.truth.uses("kv/x", "nova", "1")
+    court.world.truth.revoked("kv/x", "1", "fleetd")
+
+
+def another_secret(court: Court) -> None:
+    court.secret("YQ==")
+    court.secret("Yg==")
+
+
+def another_version(court: Court) -> None:
+    court.asks("openbao-eu-1", "POST", KV)
+    court.asks("openbao-eu-1", "POST", KV)
+
+
+def deployed_again(court: Court) -> None:
+    machine = court.world.truth.machines["metal-01"]
+    machine.claimed, machine.deployed = 1, 2
+    court.asks("hv", "POST", MAPS)
+
+
+def a_stray(court: Court) -> None:
+    court.marked("lost", "cluster.gone")
+    court.asks("garden-eu-1", "PATCH", f"{MAPS}/lost")
+
+
+def two_away(court: Court) -> None:
+    for name in ("metal-01", "metal-02"):
+        court.node(name)
+        court.off(name)
+
+
+def no_network(court: Court) -> None:
+    cloud = openstack.of_hypervisors(court.world, "hv")
+    assert cloud is not None
+    court.world.add_cluster("hv")
+    operator = HypervisorOperator(court.world, court.world.clusters["hv"])
+    hypervisor_onboarding.admitted(operator, "hv-1", cloud)
+
+
+def closed_intent(court: Court) -> None:
+    del court.open["s-1"]
+    court.asks("hv", "POST", MAPS)
+
+
+def nobody_said(court: Court) -> None:
+    court.asks("hv", "POST", MAPS, "")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "breach"),
+    [
+        (claimed_twice, "I1: machine u-1 is claimed by claim-a, claim-b"),
+        (hurt, "I2: somebody switched off metal-01 with 1 virtual machines on it"),
+        (revoked_in_use, "I5: fleetd took away version 1 of kv/x while it is used by nova"),
+        (another_secret, "I5: the same step wrote another value: "),
+        (another_version, "I5: the same step wrote another value: "),
+        (deployed_again, "I9: metal-01 was deployed 2 times for one owner"),
+        (a_stray, "I10: ConfigMap lost on garden-eu-1 is cluster.gone's"),
+        (two_away, "I11: somebody took metal-02: of "),
+        (no_network, "I12: hv-1 was opened for virtual machines without nova-compute"),
+        (closed_intent, "I15: its intent is not open in the journal: "),
+        (nobody_said, "I15: without an intent: "),
+    ],
+)
+def test_a_breach_is_judged_at_once(prepare: Callable[[Court], None], breach: str) -> None:
+    """By the write that makes it, with its number first."""
+    said = sentence(prepare)
+
+    assert said
+    assert all(one.startswith(breach) for one in said)
+
+
+def test_a_breach_tells_its_story() -> None:
+    """The seed, the time, the request, the step, and what happened before."""
+
+    async def run() -> str:
+        topology = stage.reading().topology
+        assert topology is not None
+        court = Court(build.build(topology, 7), topology)
+        court.opened("s-1")
+        court.world.tell("on", "machine metal-01", "by somebody")
+        court.asks("hv", "POST", MAPS)
+        court.world.truth.hurt("ouch")
+        return str(court.world.failures[0])
+
+    assert loop.run(run()).splitlines() == [
+        "I2: ouch",
+        f"  seed 7, at 0:00:00, last request POST {MAPS} to hv for step s-1 (create cluster/hv)",
+        "  before that:",
+        "    0:00:00 machine metal-01: on by somebody",
+        f"    asked: 60.0 hv POST {MAPS} -> 200 [s-1]",
+    ]
+
+
+def test_other_deeds_than_in_a_fair_run_are_a_breach() -> None:
+    """Made twice, or removed, but for what a stranger took away."""
+    once, twice, none = Counter({"a": 1, "b": 1}), Counter({"a": 2, "b": 1}), Counter[str]()
+    good = Deeds(once, none)
+
+    assert invariants.same_deeds(good, good, ()) == []
+    assert invariants.same_deeds(Deeds(twice, Counter({"b": 1})), good, ()) == [
+        "I8: a was made 2 times instead of 1",
+        "I8: b was removed 1 times instead of 0",
+    ]
+    assert invariants.same_deeds(Deeds(twice, Counter({"a": 1})), good, {"a"}) == []

@@ -17,6 +17,7 @@ from fleetd.sim.ledger import Ledger
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.script import ScriptError
 from fleetd.sim.truth import Machine
+from fleetd.sim.twin import WallClock
 from fleetd.sim.world import HttpRequest, HttpResponse, World
 
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -106,6 +107,11 @@ async def at(place: Place, seconds: float) -> None:
         ("metal mars slow", "there is no metal mars; there are eu-1, eu-3"),
         ("openbao mars sealed", "there is no openbao mars; there are eu-1, eu-3"),
         ("openstack prd unreachable", "there is no openstack prd; did you mean prod?"),
+        ("ironic eu-1 locked", "there is no ironic eu-1; did you mean eu-3?"),
+        ("token garden-eu-1 expired", "there is no token garden-eu-1; there are cp, hv"),
+        ("partition openbao-eu-1-0 full", "there is no partition openbao-eu-1-0; did you mean"),
+        ("objects zz meddled", "there is no objects zz; there are cp, garden-eu-1, hv"),
+        ("clock world ahead", "there is no clock world; there are daemon"),
         ("image hv bad", "an image is named <cluster>/<component>"),
         ("image zz/nova bad", "clusters: cp, garden-eu-1, hv, metal-eu-1"),
     ],
@@ -252,6 +258,11 @@ def test_mishaps_that_overlap_end_in_any_order() -> None:
         ("metal eu-1 slow", ["metal-eu-1"]),
         ("metal eu-3 busy", ["ironic-eu-3"]),
         ("openbao eu-1 unreachable", ["openbao-eu-1", "openbao-eu-1-0", "openbao-eu-1-1"]),
+        ("openbao eu-1 standby", ["openbao-eu-1", "openbao-eu-1-0", "openbao-eu-1-1"]),
+        ("openbao eu-1 audit-blocked", ["openbao-eu-1", "openbao-eu-1-0", "openbao-eu-1-1"]),
+        ("ironic eu-3 locked", ["ironic-eu-3"]),
+        ("partition hv one-way", ["hv"]),
+        ("token hv expired", ["hv"]),
     ],
 )
 def test_a_plight_is_that_of_the_backend_that_is_asked(line: str, backends: list[str]) -> None:
@@ -385,5 +396,72 @@ def test_the_same_again_is_told_again() -> None:
         place.plan("at 1m: openbao eu-1 sealed", "at 2m: openbao eu-1 sealed")
         await at(place, 200)
         assert heard == [60, 120]
+
+    played(story)
+
+
+def test_a_partition_is_between_fleetd_and_one_backend() -> None:
+    """Nobody answers fleetd; the controllers of other clusters are not told."""
+
+    async def story(place: Place) -> None:
+        place.plan("at 1m: partition hv full for 1m")
+        await at(place, 61)
+        assert place.climate.plights == {"hv": Plight.FROZEN}
+        assert place.world.mishaps == set()
+        await at(place, 121)
+        assert place.climate.plights == {}
+
+    played(story)
+
+
+def test_a_hibernated_shoot_does_not_answer() -> None:
+    """And Gardener is told to say so."""
+
+    async def story(place: Place) -> None:
+        place.plan("at 1m: shoot hv hibernated for 1m")
+        await at(place, 61)
+        assert place.climate.plights == {"hv": Plight.UNREACHABLE}
+        assert place.world.mishaps == {("shoot", "hv", "hibernated")}
+        await at(place, 121)
+        assert (place.climate.plights, place.world.mishaps) == ({}, set())
+
+    played(story)
+
+
+def test_the_clock_of_the_daemon_jumps_and_time_goes_on() -> None:
+    """An hour ahead, an hour behind, and right again; the monotonic one notices nothing."""
+
+    async def story(place: Place) -> None:
+        clock = WallClock(place.world)
+        place.plan("at 1m: clock daemon ahead for 1m", "at 5m: clock daemon behind for 1m")
+        seen: list[tuple[float, float]] = []
+        for moment in (30, 90, 150, 330, 400):
+            await at(place, moment)
+            off = (clock.now() - place.world.now()).total_seconds()
+            seen.append((clock.monotonic(), off))
+        assert seen == [(30, 0), (90, 3600), (150, 0), (330, -3600), (400, 0)]
+
+    played(story)
+
+
+def test_the_clock_of_another_process_is_not_ours_to_move() -> None:
+    """Said before anything happens, with what to do instead."""
+
+    async def story(place: Place) -> None:
+        wire = Mishaps(place.world, place.climate, [], clock=False)
+        with pytest.raises(ScriptError, match=r"another process .* fleetctl rehearse"):
+            wire.plan(mishaps.read_all(["at 1m: clock daemon ahead"]))
+
+    played(story)
+
+
+def test_what_controllers_are_told_counts_when_one_of_them_asks() -> None:
+    """A mishap that nobody asks about did nothing."""
+
+    async def story(place: Place) -> None:
+        place.plan("at 1m: eso hv lagging", "at 1m: shoot cp stuck")
+        await at(place, 61)
+        assert ("eso", "hv", "lagging") in place.world.mishaps
+        assert place.mishaps.hits == {("eso", "lagging"): 1}
 
     played(story)

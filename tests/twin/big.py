@@ -16,7 +16,7 @@ from tests.crash import big
 from tests.crash.sweep import WORKFLOWS as TOY
 from tests.twin import points
 from tests.twin.stage import Region
-from tests.twin.test_seeds import story
+from tests.twin.test_seeds import fair, story
 from tests.twin.workflows import WORKFLOWS
 
 
@@ -50,6 +50,7 @@ def _region(name: str, seeds: int) -> int:
 
 
 def _seed(number: int) -> str:
+    fair()
     broken, _ = loop.run(story(number))
     return f"seed {number}: {'; '.join(broken[:3])}" if broken else ""
 

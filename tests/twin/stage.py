@@ -22,11 +22,12 @@ from fleetd.plan.policy import Policy
 from fleetd.sim import build, invariants
 from fleetd.sim.faces.weather import Fate, Passage
 from fleetd.sim.faults import Climate
+from fleetd.sim.invariants import Judge, WatchedStore
 from fleetd.sim.ledger import Ledger, changes, current_step
+from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.net import SimNetwork
 from fleetd.sim.twin import Twin, Wanted
 from fleetd.sim.world import HttpRequest, HttpResponse, Service, World
-from fleetd.store.memory import MemoryStore
 from tests.toy.universe import PowerCut, bury
 from topology import read
 from topology.resource import Ref, Resource, Topology
@@ -108,7 +109,7 @@ def kind_of(step: str) -> str:
     return _KINDS.get(step, "unannounced")
 
 
-class PoweredStore(MemoryStore):
+class PoweredStore(WatchedStore):
     """Dead when the power is off."""
 
     def __init__(self) -> None:
@@ -164,6 +165,13 @@ class Region:
         self.climate = PoweredClimate(self.world, self.ledger, Power())
         self.climate.chance = self.chance
         self.store = PoweredStore()
+        self.mishaps = Mishaps(self.world, self.climate, clusters(self.topology))
+        self.watch = Judge(
+            self.world,
+            self.ledger,
+            lambda: {*self.topology.resources, *self.orphans},
+            lambda step: self.store.under_way(step),  # noqa: PLW0108 - the store is replaced
+        )
         self.twin: Twin | None = None
 
     @classmethod
@@ -180,6 +188,7 @@ class Region:
         self.store.crash()
         await self.store.open()
         self.store.power = self.climate.power = power
+        self.watch.limit(self.topology, self.policy)
         wanted = Wanted(
             topology=self.topology,
             catalogue=self.catalogue,
@@ -230,7 +239,7 @@ class Region:
         for name in sorted(self.world.clusters):
             cluster = self.world.clusters[name]
             for gk in cluster.kinds():
-                if gk in _MOVING:
+                if gk in invariants.MOVING:
                     continue
                 for obj in cluster.list(gk, labels={facts.MANAGED_BY: facts.MANAGER}):
                     metadata = obj["metadata"]
@@ -240,8 +249,5 @@ class Region:
         return found
 
 
-_MOVING = {
-    *(("", "Event"), ("", "Secret"), ("", "Pod"), ("coordination.k8s.io", "Lease")),
-    # Labels of a BMC are copied to its Server and on to the Node: marked, and not made by fleetd.
-    *(("", "Node"), ("metal.ironcore.dev", "Server"), ("kvm.cloud.sap", "Hypervisor")),
-}
+def clusters(topology: Topology) -> list[str]:
+    return [ref.name for ref in topology.resources if ref.kind == "cluster"]

@@ -6,7 +6,7 @@ import sys
 import structlog
 
 from fleetd.sim import loop
-from tests.twin.test_seeds import story
+from tests.twin.test_seeds import fair, story
 
 
 def main() -> int:
@@ -14,6 +14,7 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable(logging.CRITICAL)
     seed = int(sys.argv[1])
+    fair()  # a loop of its own
     broken, region = loop.run(story(seed))
     for deed in region.ledger.deeds:
         sys.stdout.write(f"{deed}\n")

@@ -14,7 +14,7 @@ from fleetd.sim.chart import Chart
 from fleetd.sim.controllers import eso_push, eso_values
 from fleetd.sim.controllers.base import Controller, Key, Obj, age, stamp
 from fleetd.sim.controllers.eso_vault import NoSecret, Vault, VaultError
-from fleetd.sim.controllers.eso_wants import fetched, secret_of
+from fleetd.sim.controllers.eso_wants import consumer, fetched, secret_of
 from fleetd.sim.kube.cluster import GK, Change
 from fleetd.sim.kube.definitions import Column, Definition
 
@@ -201,6 +201,7 @@ class ExternalSecrets(Controller):
         target: Obj = obj["spec"].get("target") or {}
         if target.get("deletionPolicy") == "Delete":
             self.cluster.delete(SECRET, target_name(obj), key.namespace)
+        self.world.truth.leaves(consumer(self.cluster.name, obj))
         self.cluster.remove_finalizer(EXTERNAL, key.name, key.namespace, FINALIZER)
 
     def _adopt(self, key: Key) -> None:

@@ -46,6 +46,10 @@ class Vault:
         self._server = str(provider["server"]).rstrip("/")
         self._mount = str(provider.get("path") or "secret").strip("/")
         self._token = ""
+        self._name = ""
+        """Of the service behind the address, once it was asked."""
+        self.versions: dict[str, int] = {}
+        """What was read, as the truth names it, in which version."""
 
     def __enter__(self) -> Self:
         auth: Mapping[str, Any] = self._provider.get("auth") or {}
@@ -80,7 +84,11 @@ class Vault:
         if answer.status != 200:
             said = self._failure("GET", path, answer)
             raise VaultError(f"cannot read secret data from Vault: {said}")
-        return msgspec.json.decode(answer.body)["data"]["data"]
+        found: Any = msgspec.json.decode(answer.body)["data"]
+        self.versions[f"{self._name}/{path.replace('/data/', '/', 1)}"] = found["metadata"][
+            "version"
+        ]
+        return found["data"]
 
     def generate(self, path: str, method: str, parameters: object) -> Mapping[str, Any]:
         """For a VaultDynamicSecret."""
@@ -207,6 +215,7 @@ class Vault:
             if address.hostname != wanted.hostname:
                 continue
             if address.port is None or address.port == wanted.port:
+                self._name = name
                 return service
         raise VaultError(f"dial tcp: lookup {wanted.hostname}: no such host")
 

@@ -44,11 +44,31 @@ def fetched(operator: Operator, obj: Obj, namespace: str) -> dict[str, str]:
                     found |= {key: _encoded(value) for key, value in values.items()}
             for number, one in enumerate(data):
                 found[str(one["secretKey"])] = _one_of(vault, one["remoteRef"], number)
+            _noted(operator, consumer(operator.cluster.name, obj), vault.versions, found)
     for one in generators:
         reference: Obj = one["sourceRef"]["generatorRef"]
         values = _generated(operator, reference, namespace)
         found |= {key: _encoded(value) for key, value in values.items()}
     return found
+
+
+def consumer(cluster: str, obj: Obj) -> str:
+    """How the truth calls who uses what an ExternalSecret brings."""
+    target: Obj = obj["spec"].get("target") or {}
+    metadata = obj["metadata"]
+    name = target.get("name") or metadata["name"]
+    return f"secret {cluster}/{metadata['namespace']}/{name}"
+
+
+def _noted(
+    operator: Operator, user: str, versions: Mapping[str, int], values: Mapping[str, str]
+) -> None:
+    """What whoever reads the Secret uses from now on."""
+    truth = operator.world.truth
+    for path, version in versions.items():
+        truth.uses(path, user, str(version))
+    for value in values.values():
+        truth.has(user, base64.b64decode(value).decode("utf-8", "replace"))
 
 
 def _all_of(vault: Vault, reference: Obj, where: str) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from fleetd import plainyaml
+from fleetd.sim import truth
 from fleetd.sim.controllers.base import REACTION, Controller, Key, Obj, key_of
 from fleetd.sim.controllers.workloads_look import condition, meant, part
 from fleetd.sim.kube.access import BadToken
@@ -207,6 +208,7 @@ def reach(world: World, hub: Cluster, obj: Obj) -> Cluster:
         cluster.tokens.user(token)
     except BadToken:
         raise Unusable("unauthorized", host) from None
+    world.truth.uses(f"kubeconfig/{name}", f"flux {namespace}/{ref['name']}", truth.digest(token))
     return cluster
 
 

@@ -138,11 +138,10 @@ class Gardenlet(Controller):
         shoot = self.get(key)
         if shoot is None:
             return None
-        notes = notes_of(shoot)
-        if notes.get("shoot.gardener.cloud/ignore") == "true":
+        if notes_of(shoot).get("shoot.gardener.cloud/ignore") == "true":
             return None
-        if ("shoot", key.name, "stuck") in self.world.mishaps:
-            return None
+        if ("shoot", key.name, "stuck") in self.world.mishaps or self._asleep(key, shoot):
+            return CARE
         if not shoot["spec"].get("seedName"):
             return self._schedule(key, shoot)
         if FINALIZER not in (items_of(shoot, "metadata.finalizers")):
@@ -378,6 +377,14 @@ class Gardenlet(Controller):
 
     # Care
 
+    def _asleep(self, key: Key, shoot: Obj) -> bool:
+        """Hibernated by somebody, for as long as the mishap lasts. Its nodes are let be."""
+        asleep = ("shoot", key.name, "hibernated") in self.world.mishaps
+        wanted = asleep or bool(at(shoot, "spec.hibernation.enabled"))
+        if bool(at(shoot, "status.hibernated")) != wanted and key.name in self.world.clusters:
+            self.status(key, {"hibernated": wanted})
+        return asleep
+
     def _care(self, key: Key, shoot: Obj) -> bool:
         """The conditions, as they are now. True: something is amiss, look again soon."""
         workers.pending(self, key, shoot)
@@ -387,13 +394,16 @@ class Gardenlet(Controller):
             found["APIServerAvailable"] = "API server /healthz endpoint check failed."
         else:
             found["EveryNodeReady"] = workers.not_ready(there)
+        flapping = ("shoot", key.name, "flapping") in self.world.mishaps
+        if flapping and int(self.world.elapsed() / CARE) % 2:
+            found["EveryNodeReady"] = "Node is not healthy: kubelet stopped posting node status."
         old = {one["type"]: one for one in items_of(shoot, "status.conditions")}
         made = [self._judged(kind, fault, old.get(kind)) for kind, fault in found.items()]
         merged = merge_conditions(old.values(), made)
         if [_gist(one) for one in merged] != [_gist(one) for one in old.values()]:
             self.status(key, {"conditions": made})
             self._label(key, "unhealthy" if any(found.values()) else "healthy")
-        return any(found.values())
+        return flapping or any(found.values())
 
     def _judged(self, kind: str, fault: str, old: Obj | None) -> dict[str, Any]:
         if not fault:

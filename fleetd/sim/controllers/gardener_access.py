@@ -18,6 +18,7 @@ from fleetd.sim.kube.access import User
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.sim.kube.refusal import Refused
 from fleetd.sim.kube.values import Obj, at, name_of, namespace_of, stamp
+from fleetd.sim.truth import digest
 from fleetd.sim.world import World
 
 API = "authentication.gardener.cloud/v1alpha1"
@@ -115,6 +116,7 @@ def revoke(world: World, cluster: str, before: str) -> None:
         minted = any(group.startswith("gardener.cloud:") for group in given.user.groups)
         if minted and given.expires is not None and _minted_at(token) < limit.timestamp():
             there.tokens.revoke(token)
+            world.truth.revoked(f"kubeconfig/{cluster}", digest(token), "gardener")
 
 
 def _minted_at(token: str) -> float:

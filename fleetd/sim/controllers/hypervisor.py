@@ -218,6 +218,7 @@ class HypervisorOperator(Controller):
         if not mode:
             if disabled:
                 host.disabled, host.reason = False, ""
+                hypervisor_onboarding.admitted(self, key.name, cloud)
                 self.cluster.delete(eviction.EVICTION, key.name)
                 self.forget(key, "Evicting")
                 self.status(key, {"evicted": False})

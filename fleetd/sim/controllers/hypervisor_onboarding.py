@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fleetd.sim.controllers.hypervisor import HypervisorOperator as Operator
 
 ZONE = "topology.kubernetes.io/zone"
+AGENTS = ("nova-compute", "ovn-controller", "kvm-node-agent")
 RETRY = 15.0
 POLL = 60.0
 """Seconds between looks at the test server's console."""
@@ -124,7 +125,19 @@ def _handover(op: "Operator", key: Key, obj: Obj, cloud: Cloud) -> float | None:
         ("Ready", "True", "Ready", ""),
     )
     op.world.tell("onboarded", op.cluster.name, key.name)
+    admitted(op, key.name, cloud)
     return None
+
+
+def admitted(op: "Operator", host: str, cloud: Cloud) -> None:
+    """I12: Nova may place virtual machines there from now on, so all that they need must be
+    there: the network, the agents, the storage."""
+    world, cluster = op.world, op.cluster.name
+    missing = [one for one in AGENTS if (cluster, one) not in world.controllers]
+    lacks = lacking(cloud)
+    if missing or lacks:
+        why = f"without {', '.join(missing)}" if missing else f"though {lacks}"
+        world.truth.hurt(f"{host} was opened for virtual machines {why}", rule="I12")
 
 
 def keep(op: "Operator", key: Key, obj: Obj, cloud: Cloud) -> float | None:

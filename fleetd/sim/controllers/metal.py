@@ -36,7 +36,7 @@ from fleetd.sim.kube.cluster import Change, Cluster
 from fleetd.sim.kube.store import DELETED
 from fleetd.sim.kube.values import Obj as Mutable
 from fleetd.sim.services import redfish
-from fleetd.sim.truth import Machine
+from fleetd.sim.truth import Machine, digest
 from fleetd.sim.world import World
 
 RESYNC = 120.0
@@ -262,8 +262,10 @@ class MetalOperator(Controller):
     def _password(self, bmc: Obj, machine: Machine) -> bool:
         secret = self.cluster.get(BMC_SECRET, bmc["spec"]["bmcSecretRef"]["name"]) or {}
         user, password = self.claims.credentials(secret)
-        good = user == machine.user and password == machine.password
-        return good and machine.bmc != "refuses"
+        good = user == machine.user and password == machine.password and machine.bmc != "refuses"
+        if good:
+            self.world.truth.uses(f"bmc/{machine.name}", self.name, digest(password))
+        return good
 
     def _own_server(self, bmc: Obj, machine: Machine, number: int) -> None:
         name = f"{bmc['metadata']['name']}-system-{number}"

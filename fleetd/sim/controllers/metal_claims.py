@@ -260,7 +260,8 @@ class Claims:
         shown = self.op.power_of(machine)
         if part(server, "status").get("powerState") != shown:
             self.op.status(key, {"powerState": shown})
-        return None
+        # What is shown may be wrong for a while: a BMC that lies, or one that has lied.
+        return None if shown == wanted else RESYNC
 
     def _deploy(self, machine: Machine, image: str) -> None:
         """The first boot of a claim writes the image; a later one finds it."""

@@ -165,13 +165,17 @@ class Clients(_Member):
         name = str(spec.get("secretName") or f"rook-ceph-client-{key.name}")
         data = {user: value, "userID": user, "userKey": value}
         secret(self.cluster, key.namespace, name, data)
-        used = self.world.truth.credentials.setdefault(f"ceph/{self.cluster.name}/{user}", {})
-        used["ceph"] = str(have)
+        credential = f"ceph/{self.cluster.name}/{user}"
+        self.world.truth.makes(credential, str(have), value)
+        self.world.truth.uses(credential, "ceph", str(have))
         return {"info": {"secretName": name}, "cephx": {"keyGeneration": have}}
 
     def unmake(self, key: Key, obj: Obj, ceph: Ceph) -> str:
         user = str(obj["spec"].get("name") or key.name)
-        ceph.keys.pop(user, None)
+        gone = ceph.keys.pop(user, None)
+        credential = f"ceph/{self.cluster.name}/{user}"
+        self.world.truth.credentials.get(credential, {}).pop("ceph", None)
+        self.world.truth.revoked(credential, str(gone), "rook")
         if user.endswith("-nova") and self._vms():
             self.world.truth.hurt(f"the key of {user} was taken away while virtual machines run")
         name = str(obj["spec"].get("secretName") or f"rook-ceph-client-{key.name}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import requests
 
-from fleetd.sim.truth import Machine
+from fleetd.sim.truth import Machine, digest
 from fleetd.sim.world import HttpRequest, HttpResponse, World
 
 ON = ("On", "ForceOn")
@@ -40,6 +40,8 @@ def switch(world: World, machine: Machine, *, on: bool, who: str) -> None:
         )
     if machine.osds or machine.mons:
         _storage(world, machine, who)
+    if world.truth.took is not None:
+        world.truth.took(machine, who)
 
 
 def _storage(world: World, machine: Machine, who: str) -> None:
@@ -94,6 +96,7 @@ class Redfish:
             return _answer(200, _root(machine))
         if machine.bmc == "refuses" or not _knows(machine, request.headers):
             return _error(401, "Base.1.0.InsufficientPrivilege", "invalid user name or password")
+        self.world.truth.uses(f"bmc/{machine.name}", "redfish", digest(machine.password))
         return self._inside(machine, request, path)
 
     def _inside(self, machine: Machine, request: HttpRequest, path: str) -> HttpResponse:

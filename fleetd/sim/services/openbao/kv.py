@@ -23,6 +23,23 @@ def exists(mount: Mount, path: str) -> bool:
     return path.partition("/")[2] in mount.entries
 
 
+def taken(mount: Mount, call: Call) -> list[tuple[str, int]]:
+    """Versions, by their path, that this request takes away."""
+    head, _, path = call.path.partition("/")
+    entry = mount.entries.get(path)
+    if entry is None:
+        return []
+    match head:
+        case "data" if call.operation == "delete":
+            return [(path, entry.current)]
+        case "metadata" if call.operation == "delete":
+            return [(path, number) for number in entry.versions]
+        case "delete" | "destroy":
+            return [(path, int(number)) for number in call.body.get("versions") or ()]
+        case _:
+            return []
+
+
 def handle(mount: Mount, call: Call) -> HttpResponse:
     head, _, path = call.path.partition("/")
     if head == "config" and not path:

@@ -173,6 +173,9 @@ class OpenBao:
         below = _below(call, mount.path)
         match mount.type:
             case "kv":
+                for path, version in kv.taken(mount, below):
+                    credential = f"{self.name}/{mount.path}{path}"
+                    self.world.truth.revoked(credential, str(version), "a client of OpenBao")
                 return kv.handle(mount, below)
             case "token":
                 return self.tokens.handle(below)

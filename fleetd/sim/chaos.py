@@ -1,0 +1,83 @@
+"""
+Chaos by seed: which mishaps befall a world, whom, when and for how long.
+
+Everything that can be written in a script is a cell, and the cells are a deck of cards: seeds that
+follow each other deal from one deck, so that every `SHARES` of them meet every cell that the world
+has something for. All of it is over when `until` has passed. The faults of requests are drawn by
+the `Climate`; here is only how likely they are.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from fleetd.sim import script
+from fleetd.sim.faults import Cell, Climate
+from fleetd.sim.mishaps import Mishaps
+from fleetd.sim.script import Line
+from topology.resource import Topology
+
+CHANCE = 0.02
+"""Of a fault, per request."""
+UNTIL = timedelta(hours=2)
+"""A region on bare metal comes up in a good hour: each of its phases has its share of chaos."""
+SHARES = 3
+SHORTEST, LONGEST = 60.0, 1200.0
+"""Seconds that a mishap lasts."""
+_LATE = ("objects", "token", "image", "openbao", "openstack", "ceph", "eso", "watch", "clock")
+"""These need something that is there; they come in the second half."""
+
+
+def lines(seed: int, mishaps: Mishaps, topology: Topology, until: timedelta) -> list[Line]:
+    """The mishaps of this seed, in order of time."""
+    deck = sorted(cells(mishaps))
+    # Not with the world's own streams: seeds share a deck.
+    random.Random(f"deck/{seed // SHARES}").shuffle(deck)  # noqa: S311 - no secret hangs on it
+    rng = random.Random(f"chaos/{seed}")  # noqa: S311
+    limit = until.total_seconds()
+    found: list[Line] = []
+    for what, how in deck[seed % SHARES :: SHARES]:
+        early, late = (0.5, 0.9) if what in _LATE else (0.0, 0.9)
+        begin = rng.uniform(early * limit, late * limit)
+        span = rng.uniform(SHORTEST, min(LONGEST, limit - begin))
+        found.append(
+            Line(
+                at=timedelta(seconds=round(begin)),
+                what=what,
+                whom=rng.choice(_whom(what, mishaps, topology)),
+                how=how,
+                span=timedelta(seconds=round(span)),
+            )
+        )
+    return sorted(found, key=lambda line: line.at)
+
+
+def cells(mishaps: Mishaps) -> set[tuple[str, str]]:
+    """What can happen in this world."""
+    return {
+        (what, how)
+        for what, hows in script.VOCABULARY.items()
+        for how in hows
+        if what == "image" or mishaps.names(what)
+    }
+
+
+def _whom(what: str, mishaps: Mishaps, topology: Topology) -> Sequence[str]:
+    refs = topology.resources
+    if what == "image":
+        return sorted(f"{ref.name}/{ref.kind}" for ref in refs if ref.kind.endswith("-operator"))
+    if what == "ceph":
+        return sorted(ref.name for ref in refs if ref.kind == "cephcluster")
+    return sorted(mishaps.names(what))
+
+
+def never_met(runs: Iterable[tuple[Climate, Mishaps]]) -> list[str]:
+    """Cells, of requests and of scripts, that had something to happen to in none of these runs:
+    they prove nothing."""
+    met: set[str] = set()
+    wanted: set[str] = {cell.value for cell in Cell}
+    for climate, mishaps in runs:
+        met |= {cell.value for cell, count in climate.hits.items() if count}
+        met |= {" ".join(cell) for cell, count in mishaps.hits.items() if count}
+        wanted |= {" ".join(cell) for cell in cells(mishaps)}
+    return sorted(wanted - met)
