@@ -97,8 +97,10 @@ class Cache:
         """Where the next watch begins; empty: list first."""
         self._seen = ""
         """The newest version that the server told us by itself."""
-        self._listed_at: datetime | None = None
-        self._behind_since: datetime | None = None
+        # Ages are of monotonic time: a clock that is put back or ahead makes nothing fresh or old.
+        self._listed_at: float | None = None
+        self._behind_since: float | None = None
+        self._lost_at: float | None = None
         self._stranger = False
         """Whether the next list may come from another server than the last."""
 
@@ -128,6 +130,12 @@ class Cache:
     def idle(self) -> timedelta:
         """How long nobody has read it."""
         return timedelta(seconds=self._clock.monotonic() - self._read_at)
+
+    @property
+    def lost_for(self) -> timedelta:
+        """How long it has not followed the server; nothing while it does."""
+        since = self._lost_at
+        return timedelta(seconds=self._clock.monotonic() - since if since is not None else 0)
 
     def get(self, name: str, namespace: str = "", *, by: Ref | None = None) -> Object | None:
         """Not to be changed by the reader: it is the cache's own."""
@@ -165,7 +173,7 @@ class Cache:
         """Raises `Stale` if the connection has been lost for longer than `lag`."""
         if self._listed_at is None:
             raise Stale(f"{self} was not listed yet")
-        if self.lost_since is not None and self._clock.now() - self.lost_since > lag:
+        if self.lost_since is not None and self.lost_for > lag:
             since = f"{self.lost_since:%Y-%m-%d %H:%M:%S}"
             raise Stale(f"nothing heard of {self} since {since}: {self.error}")
 
@@ -243,8 +251,8 @@ class Cache:
         return None
 
     async def _catch_up(self) -> None:
-        now = self._clock.now()
-        old = self._listed_at is None or now - self._listed_at > RELIST
+        listed = self._listed_at
+        old = listed is None or self._clock.monotonic() - listed > RELIST.total_seconds()
         if not self._version or old or self.unserved:
             self._kind = await self._client.find(self._kind.group, self._kind.kind)
             seen = "" if self._stranger else self._seen
@@ -297,7 +305,7 @@ class Cache:
             self.fresh_since = self._clock.now()
             if self.lost_since is not None:
                 _log.info("follows again", cache=str(self))
-        self.lost_since = None
+        self.lost_since = self._lost_at = None
         self.error = ""
         self.unserved = False
         self._tried.set()
@@ -309,6 +317,7 @@ class Cache:
         self.fresh_since = None
         if self.lost_since is None:
             self.lost_since = self._clock.now()
+            self._lost_at = self._clock.monotonic()
         self._tried.set()
 
     def _lose(self, cause: errors.KubeError) -> float:
@@ -350,7 +359,7 @@ class Cache:
         self._seen = listing.version if self._stranger else _newer(self._seen, listing.version)
         self._version = listing.version
         self._stranger = False
-        self._listed_at = self._clock.now()
+        self._listed_at = self._clock.monotonic()
 
     def _rewritten(self, version: str, seen: str) -> bool:
         """Raises if the server is behind what it said before. True: it has been for so long that
@@ -359,8 +368,8 @@ class Cache:
             self._behind_since = None
             return False
         if self._behind_since is None:
-            self._behind_since = self._clock.now()
-        if self._clock.now() - self._behind_since < REWRITTEN:
+            self._behind_since = self._clock.monotonic()
+        if self._clock.monotonic() - self._behind_since < REWRITTEN.total_seconds():
             raise errors.Unreachable(
                 f"the server is at version {version}, but {seen} was seen before"
             )

@@ -235,11 +235,7 @@ class Clusters:
             kept.task.cancel()
 
     def _given_up(self, cache: Cache) -> bool:
-        return (
-            cache.unserved
-            and cache.lost_since is not None
-            and self._clock.now() - cache.lost_since > UNSERVED
-        )
+        return cache.unserved and cache.lost_for > UNSERVED
 
     def _give_up_unused(self) -> None:
         for backend, known in self._backends.items():

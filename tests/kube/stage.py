@@ -5,7 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleetd.clock import LoopClock
@@ -17,10 +17,20 @@ from topology.resource import Ref
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+class JumpingClock(LoopClock):
+    """What the wall says may be put back or ahead."""
+
+    off = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + self.off
+
+
 @dataclass
 class Stage:
     shelf: Shelf
     cache: cache.Cache
+    clock: JumpingClock
     woken: list[Ref] = field(default_factory=list[Ref])
 
     def spec(self, name: str, namespace: str = "ns") -> Any:
@@ -35,11 +45,12 @@ class Stage:
 async def following(shelf: Shelf, namespace: str = "", **options: Any) -> AsyncGenerator[Stage]:
     """A cache that has listed, and watches."""
     woken: list[Ref] = []
+    clock = JumpingClock(START)
     kept = cache.Cache(
         KubeClient(shelf),
         BOX,
         namespace,
-        clock=LoopClock(START),
+        clock=clock,
         rng=random.Random(1),
         wake=woken.append,
         **options,
@@ -48,5 +59,5 @@ async def following(shelf: Shelf, namespace: str = "", **options: Any) -> AsyncG
         task = group.create_task(kept.run(), name="cache")
         await kept.synced(5)
         await asyncio.sleep(0.1)
-        yield Stage(shelf, kept, woken)
+        yield Stage(shelf, kept, clock, woken)
         task.cancel()

@@ -4,6 +4,8 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from fleetd.kube import cache, errors
 from fleetd.sim import loop
 from tests.kube.shelf import Shelf
@@ -160,3 +162,28 @@ def test_who_read_learns_once_that_nothing_is_told_any_more() -> None:
     assert short == []
     assert sorted(long) == [Ref("thing", "all"), Ref("thing", "one")]
     assert later == long
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_jumps_makes_a_lost_cache_neither_fresh_nor_stale(hours: int) -> None:
+    """How long nothing was heard is counted in time that only goes forward."""
+
+    async def main() -> list[bool]:
+        shelf = Shelf()
+        shelf.put("a")
+        told: list[bool] = []
+        async with following(shelf) as on:
+            shelf.trouble = [errors.Unreachable("no route")] * 7
+            shelf.end_watches()
+            for seconds in (5, 40):
+                await asyncio.sleep(seconds)
+                on.clock.off = timedelta(hours=hours)
+                try:
+                    on.cache.check()
+                except cache.Stale:
+                    told.append(True)
+                else:
+                    told.append(False)
+        return told
+
+    assert loop.run(main()) == [False, True]
