@@ -25,6 +25,8 @@ from fleetd.sim.world import HttpRequest, HttpResponse, Service, World
 
 LATENCY = (0.002, 0.02)
 """Seconds of an ordinary request."""
+RARE = 5.0
+"""So much more often than others a request is met that a run has few of."""
 NEVER = 10_000.0
 """Seconds; longer than any deadline."""
 _SILENCE = Fate(wait=NEVER, lost="no answer came")
@@ -217,7 +219,7 @@ class Climate:
             if refused is not None:
                 return refused
         else:
-            cell = self._cell(_on_service(name, request))
+            cell = self._cell(*_on_service(name, request))
         if cell is Cell.RESET or cell is Cell.LOST_BEFORE:
             raise requests.ConnectionError("connection reset by peer")
         if cell is not None and cell is not Cell.LOST_AFTER:
@@ -245,7 +247,7 @@ class Climate:
             case _:
                 return None
 
-    def _cell(self, cells: tuple[Cell, ...], *, share: float = 1.0) -> Cell | None:
+    def _cell(self, cells: tuple[Cell, ...], share: float = 1.0) -> Cell | None:
         if not self.chance or self._rng.random() >= self.chance * share:
             return None
         cell = self._rng.choice(cells)
@@ -284,14 +286,15 @@ def _about(line: bytes) -> tuple[str, str] | None:
     return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
 
 
-def _on_service(name: str, request: HttpRequest) -> tuple[Cell, ...]:
+def _on_service(name: str, request: HttpRequest) -> tuple[tuple[Cell, ...], float]:
+    """What it may meet, and how much more often than others: a value is written once."""
     if name.startswith(_OPENBAO) and not request.path.startswith("/v1/sys/"):
-        own = (Cell.AUDIT_BLOCKED, Cell.BAD_TOKEN)
-        written = request.method != "GET" and _KV_DATA.match(request.path) is not None
-        return (*_ON_SERVICES, *own, *((Cell.CAS_MISMATCH,) if written else ()))
+        if request.method != "GET" and _KV_DATA.match(request.path) is not None:
+            return (Cell.AUDIT_BLOCKED, Cell.LOST_AFTER, Cell.CAS_MISMATCH), RARE
+        return (*_ON_SERVICES, Cell.AUDIT_BLOCKED, Cell.BAD_TOKEN), 1.0
     if name.startswith(_IRONIC) and changes(request.method, request.path):
-        return (*_ON_SERVICES, Cell.LOCKED)
-    return _ON_SERVICES
+        return (*_ON_SERVICES, Cell.LOCKED), 1.0
+    return _ON_SERVICES, 1.0
 
 
 def _errors(status: int, *said: str) -> HttpResponse:
