@@ -421,7 +421,7 @@ class Cache:
     def _tell_of_loss(self) -> None:
         """Nobody looks often at what a watch tells of: who read here learns at once that nothing
         is told any more. Whoever looks then reads no more, so each is told once."""
-        if self.lost_since is None or self._clock.now() - self.lost_since <= LAG:
+        if self.lost_for <= LAG:
             return
         readers = {ref: None for read in self._readers.values() for ref in read}
         readers.update(self._readers_of_all)
