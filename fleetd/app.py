@@ -27,14 +27,14 @@ from fleetd.drafts import Source
 from fleetd.engine import loading, queue, recovery
 from fleetd.engine.commands import Commands
 from fleetd.engine.core import Core, Tuning
-from fleetd.engine.gate import GateLimits
 from fleetd.engine.observer import Pace, calm_pace
 from fleetd.engine.records import Surroundings
 from fleetd.engine.supervisor import Upkeep
+from fleetd.gate import GateLimits, Gates
 from fleetd.handed import Handed
 from fleetd.keeper import Keeper
 from fleetd.kube.clusters import Clusters
-from fleetd.net import Network, RealNetwork
+from fleetd.net import Network, Passage, RealNetwork, Ways
 from fleetd.settings import Settings, StoreKind
 from fleetd.sim import build
 from fleetd.sim.faults import Climate
@@ -133,25 +133,20 @@ class Daemon:
         self._clock = time
         self._rng = rng
         self._lag = 0.0
+        tuning = _tuning(settings)
+        gates = Gates(tuning.gates, time)
         self._net, keeper = _outside(settings, time)
-        self._clusters = Clusters(self._net.kube, clock=time, rng=rng, wake=self._wake)
+        self._clusters = Clusters(self._net.kube, gates=gates, clock=time, rng=rng, wake=self._wake)
         self._keeper = keeper or Keeper(self._clusters, os.environ, Path.cwd())
         self._rules = Rules()
-        tools = Tools(
-            clock=time,
-            clusters=self._clusters,
-            net=self._net,
-            secrets=self._keeper,
-            rules=self._rules,
-            fleet=self,
-        )
         self.store = _store(settings)
         self._core = Core(
-            drivers=loading.load(settings.drivers, tools),
+            drivers=loading.load(settings.drivers, self._tools(gates)),
             store=self.store,
             clock=time,
             rng=rng,
-            tuning=_tuning(settings),
+            tuning=tuning,
+            gates=gates,
             reads=self._rules.reads,
         )
         self.state = self._core.state
@@ -197,6 +192,16 @@ class Daemon:
             documents_source=self.documents,
             rules=self._rules,
             lag=lambda: self._lag,
+        )
+
+    def _tools(self, gates: Gates) -> Tools:
+        return Tools(
+            clock=self._clock,
+            clusters=self._clusters,
+            net=Ways(self._net, gates, self._clock),
+            secrets=self._keeper,
+            rules=self._rules,
+            fleet=self,
         )
 
     def _wake(self, ref: Ref) -> None:
@@ -266,7 +271,10 @@ def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeep
     """The ways out, and what reads secrets if that is not the documents' own files: into the real
     world, or into a simulated one that is made here, of the documents as they are now."""
     if settings.sim is None:
-        return RealNetwork(), None
+        way = settings.network
+        return RealNetwork(
+            Passage(proxy=way.proxy, direct=way.direct, authorities=way.authorities)
+        ), None
     topology = read.read(settings.documents, settings.catalogue).topology
     if topology is None:
         raise errors.SettingsError(

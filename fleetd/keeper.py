@@ -7,8 +7,6 @@ reads again, so a rotated secret counts at once.
 """
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -57,16 +55,13 @@ class Keeper:
         where: Facts = access["secret"]
         place = f"Secret {where['namespace']}/{where['name']} of cluster {where['cluster']}"
         try:
-            client = self._clusters.client(f"cluster:{where['cluster']}")
-            kind = await client.find("", "Secret")
-            found = await client.get(kind, where["name"], where["namespace"])
+            found = await self._clusters.secret(
+                f"cluster:{where['cluster']}", where["name"], where["namespace"]
+            )
         except errors.KubeError as cause:
             raise SecretError(f"{place}, which {want.owner} names: {cause}") from cause
-        holder: Facts = found or {}
-        data: Facts = holder.get("data") or {}
-        key = str(where.get("key") or next(iter(sorted(data)), ""))
-        try:
-            return Secret(base64.b64decode(data[key], validate=True).decode())
-        except (KeyError, binascii.Error, UnicodeDecodeError):
-            pass
+        values = found.values if found is not None else dict[str, Secret]()
+        key = str(where.get("key") or next(iter(sorted(values)), ""))
+        if key in values:
+            return values[key]
         raise SecretError(f"{place} has no text under the key {key!r}; put the secret there")

@@ -2,32 +2,34 @@
 The ways out of the process: to API servers, and through a `requests` session to everything else.
 
 There are two networks: the real one here, and the simulated world's. What stands above this file
-does not know which one it has. The one rule: a library that blocks is called through `blocking`,
-never on the event loop.
+does not know which one it has. The one rule: a library that blocks is called through
+`Ways.blocking`, never on the event loop, with the session that it is given there: the gate of its
+backend counts what goes through it.
 """
 
 import asyncio
 import contextvars
-import weakref
+import itertools
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
+from requests.adapters import BaseAdapter, HTTPAdapter
 
+from fleetd.clock import Clock, SystemClock
+from fleetd.gate import Gate, Gates, Turn
 from fleetd.kube import config, http
 from fleetd.kube.transport import Transport
 from fleetd.secrets import Secret
 
 T = TypeVar("T")
 
-THREADS = 16
-"""At once. Each backend's gate lets 16 through, but one that hangs must not have them all for
-long: see `ANSWER`."""
-CONNECT = 10.0
-ANSWER = 60.0
-"""Seconds. A thread cannot be cancelled: what waits longer than this is ended by its socket."""
+WITHIN = 15.0
+"""Seconds for all requests of one blocking call. A look has 20, and wants some for the rest."""
 
 
 class Network(Protocol):
@@ -35,48 +37,96 @@ class Network(Protocol):
         """Raises `errors.KubeError` if the kubeconfig is no good. Asks nobody yet."""
         ...
 
-    def session(self) -> requests.Session:
-        """A new one, for one far side. To be used inside of `blocking` only."""
+    def adapter(self, within: float) -> BaseAdapter:
+        """What a `requests` session sends through; after so many seconds it sends no more."""
         ...
 
-    async def blocking(self, call: Callable[[], T]) -> T:
-        """The result of `call`, while the event loop goes on."""
+    def start(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """Begin it now, while the event loop goes on. The future ends when the call does; to cancel
+        it does not end the call."""
         ...
 
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """How sessions get out. All of it comes from the settings, and nothing from the environment."""
+
+    proxy: str | None = None
+    direct: tuple[str, ...] = ()
+    """Hosts and domains without a proxy."""
+    authorities: Path | None = None
+    """Instead of those that the library trusts."""
+
+    def proxies(self, url: str) -> dict[str, str]:
+        host = urlsplit(url).hostname or ""
+        near = any(host == one or host.endswith(f".{one}") for one in self.direct)
+        return {} if self.proxy is None or near else {"http": self.proxy, "https": self.proxy}
+
+    def verify(self, given: Any) -> Any:  # noqa: ANN401 -- as requests has it
+        """Libraries say True where they have nothing to say, which would hide a session's own."""
+        return str(self.authorities) if given is True and self.authorities is not None else given
+
+
 class RealNetwork:
-    def __init__(self, *, threads: int = THREADS, plugins: bool = False) -> None:
+    def __init__(self, passage: Passage | None = None, *, plugins: bool = False) -> None:
         """`plugins`: whether a kubeconfig may have a program run to log in."""
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="fleetd-blocking")
+        self._passage = passage or Passage()
         self._plugins = plugins
-        self._sessions: weakref.WeakSet[requests.Session] = weakref.WeakSet()
+        self._numbers = itertools.count(1)
 
     def kube(self, kubeconfig: Secret) -> Transport:
         return http.HttpTransport(config.read(kubeconfig, plugins=self._plugins))
 
-    def session(self) -> requests.Session:
-        session = requests.Session()
-        for scheme in ("https://", "http://"):
-            session.mount(scheme, _Patient())
-        self._sessions.add(session)
-        return session
+    def adapter(self, within: float) -> BaseAdapter:
+        return _Patient(within, self._passage)
 
-    async def blocking(self, call: Callable[[], T]) -> T:
-        context = contextvars.copy_context()
+    def start(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """In a thread of its own: one that hangs takes nothing from the others, and the process
+        ends without it. A gate's slots bound how many there are; a request costs more."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: context.run(call))
+        ended: asyncio.Future[T] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def run() -> None:
+            try:
+                result = context.run(call)
+            except BaseException as cause:  # noqa: BLE001 - it is the caller's, as if it had called
+                _tell(loop, ended, lambda cause=cause: ended.set_exception(cause))
+            else:
+                _tell(loop, ended, lambda: ended.set_result(result))
+
+        name = f"fleetd-blocking-{next(self._numbers)}"
+        threading.Thread(target=run, name=name, daemon=True).start()
+        return ended
 
     async def close(self) -> None:
         """Does not wait for calls under way: their answers interest nobody any more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for session in list(self._sessions):
-            session.close()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[Any]", deed: Callable[[], None]
+) -> None:
+    def tell() -> None:
+        if not ended.done():
+            deed()
+
+    try:
+        loop.call_soon_threadsafe(tell)
+    except RuntimeError:
+        return  # the loop has ended, and with it whoever waited
 
 
 class _Patient(HTTPAdapter):
-    """Waits, but not for ever, also where the caller did not say how long."""
+    """A thread cannot be cancelled: its sockets end it, when the time of its call is over. That is
+    the time on the wall, whatever time the daemon lives in."""
+
+    def __init__(self, within: float, passage: Passage) -> None:
+        super().__init__()
+        self._passage = passage
+        self._clock = SystemClock()
+        self._until = self._clock.monotonic() + within
 
     def send(  # noqa: PLR0917 -- as requests has it
         self,
@@ -87,7 +137,99 @@ class _Patient(HTTPAdapter):
         cert: Any = None,  # noqa: ANN401
         proxies: Any = None,  # noqa: ANN401
     ) -> requests.Response:
-        limits = timeout if timeout is not None else (CONNECT, ANSWER)
+        del proxies
+        left = self._until - self._clock.monotonic()
+        if left <= 0:
+            raise requests.Timeout("the time for this call is over")
         return super().send(
-            request, stream=stream, timeout=limits, verify=verify, cert=cert, proxies=proxies
+            request,
+            stream=stream,
+            timeout=_at_most(timeout, left),
+            verify=self._passage.verify(verify),
+            cert=cert,
+            proxies=self._passage.proxies(request.url or ""),
+        )
+
+
+def _at_most(given: Any, left: float) -> tuple[float, float]:  # noqa: ANN401 -- as requests has it
+    """Seconds to connect, and between two pieces of the answer."""
+    both = cast("tuple[Any, Any]", given if isinstance(given, tuple) else (given, given))
+    connect, read = (min(float(one), left) if one else left for one in both)
+    return connect, read
+
+
+class _Session(requests.Session):
+    """For one blocking call; remembers whether it was answered."""
+
+    def __init__(self, adapter: BaseAdapter) -> None:
+        super().__init__()
+        self.trust_env = False
+        for scheme in ("https://", "http://"):
+            self.mount(scheme, adapter)
+        self.answer: requests.Response | None = None
+        """The newest, unless a silence came after it."""
+        self.silent = False
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: ANN401 -- as requests has it
+        try:
+            answer = super().send(request, **options)
+        except (requests.ConnectionError, requests.Timeout):
+            self.answer, self.silent = None, True
+            raise
+        self.answer, self.silent = answer, False
+        return answer
+
+
+class Ways:
+    """What a driver has of the network beside `Clusters`. Every call passes its backend's gate."""
+
+    def __init__(self, net: Network, gates: Gates, clock: Clock) -> None:
+        self._net = net
+        self._gates = gates
+        self._clock = clock
+
+    async def blocking(
+        self,
+        backend: str,
+        call: Callable[[requests.Session], T],
+        *,
+        within: float = WITHIN,
+        counted: bool = True,
+    ) -> T:
+        """The result of `call`, which has a session for itself; raises `GateClosed` if the backend
+        does not answer anybody. `counted`: False where silence is a finding and not a fault, as of
+        one BMC among many; then it is never refused.
+
+        A call that is given up keeps its slot until its thread has ended."""
+        gate = self._gates.of(backend)
+        turn = await gate.enter()
+        sent = self._clock.monotonic()
+        session = _Session(self._net.adapter(within))
+
+        def work() -> T:
+            with session:
+                return call(session)
+
+        running = self._net.start(work)
+        running.add_done_callback(lambda _: _ended(running, gate, turn, session, counted=counted))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if counted and not running.done():
+                gate.given_up(sent)
+            raise
+
+
+def _ended(
+    running: "asyncio.Future[Any]", gate: Gate, turn: Turn, session: _Session, *, counted: bool
+) -> None:
+    turn.end()
+    if not running.cancelled():
+        running.exception()  # whoever was given up has nobody left to complain to
+    if counted and session.silent:
+        gate.silent()
+    elif counted and session.answer is not None:
+        answer = session.answer
+        gate.heard(
+            answer.status_code, {name.lower(): value for name, value in answer.headers.items()}
         )

@@ -13,7 +13,9 @@ from datetime import datetime
 from typing import NoReturn
 
 from fleetd import errors
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition
 from topology.catalogue import Component
@@ -31,11 +33,13 @@ def tools(
     now: datetime,
 ) -> Tools:
     rules, clock, net = Rules(), _Still(now), _Nowhere()
+    gates = Gates(GateLimits(), clock)
     rules.take(catalogue)
+    rng = random.Random(0)  # noqa: S311 - nothing is ever retried
     return Tools(
         clock=clock,
-        clusters=Clusters(net.kube, clock=clock, rng=random.Random(0), wake=_nobody),  # noqa: S311 - nothing is ever retried
-        net=net,
+        clusters=Clusters(net.kube, gates=gates, clock=clock, rng=rng, wake=_nobody),
+        net=Ways(net, gates, clock),
         secrets=_Silent(),
         rules=rules,
         fleet=_Known(topology, ready, rules),
@@ -71,10 +75,10 @@ class _Nowhere:
     def kube(self, *_: object, **__: object) -> NoReturn:
         raise Sealed("a driver asked for an API server while it was only to decide")
 
-    def session(self, *_: object, **__: object) -> NoReturn:
+    def adapter(self, *_: object, **__: object) -> NoReturn:
         raise Sealed("a driver asked for a session while it was only to decide")
 
-    async def blocking(self, *_: object, **__: object) -> NoReturn:
+    def start(self, *_: object, **__: object) -> NoReturn:
         raise Sealed("a driver called a far side while it was only to decide")
 
     async def close(self) -> None:

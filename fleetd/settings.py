@@ -157,6 +157,18 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    proxy: str | None = None
+    """Proxy on the way to BMCs, OpenBao and OpenStack, http://HOST:PORT. That of an API server is
+    named by its kubeconfig. Nothing is read from HTTP_PROXY and its like."""
+    direct: tuple[str, ...] = ()
+    """Hosts and domains that are reached without the proxy."""
+    authorities: Path | None = None
+    """File with the certificates (PEM) that are trusted on those ways, instead of the public
+    ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     documents: tuple[Path, ...] = ()
     """Folders or files with the documents of the fleet. Several are read as one set."""
@@ -197,6 +209,7 @@ class Settings:
     backoff: BackoffSettings = field(default_factory=BackoffSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
 
 
 def contradictions(settings: Settings) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fleetd.kube.clusters import Clusters
-from fleetd.net import Network
+from fleetd.net import Ways
 from fleetd.reads import Reads
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Clock, Condition, Driver
@@ -81,7 +81,7 @@ class Rules:
 class Tools:
     clock: Clock
     clusters: Clusters
-    net: Network
+    net: Ways
     secrets: SecretReader
     rules: Rules
     fleet: Fleet

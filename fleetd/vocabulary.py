@@ -31,9 +31,6 @@ class Observation:
     """None: we could not look. Empty: we looked and it is not there. Never mix the two."""
     error: str = ""
     """Why we could not look."""
-    asked: bool = True
-    """False: nobody was asked, because there is no way yet (no kubeconfig, no address). That says
-    nothing about the far side, so it does not count against it."""
     digest: int = 0
     """Fingerprint of `facts`; equal facts, equal digest."""
     calm: bool = False

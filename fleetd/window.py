@@ -9,9 +9,9 @@ from fleetd.clock import Clock
 from fleetd.documents import Documents
 from fleetd.engine import answers, stats
 from fleetd.engine.executor import Executor
-from fleetd.engine.gate import Gates
 from fleetd.engine.queue import Queue
 from fleetd.engine.state import State
+from fleetd.gate import Gates
 from fleetd.plan import why
 from fleetd.plan.view import Attempt
 from fleetd.store.base import Recorded, Store

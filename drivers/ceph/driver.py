@@ -153,7 +153,9 @@ class CephDriver(ObjectDriver):
         """Of Rook's namespace alone: a cluster has many Pods and ConfigMaps."""
         try:
             cache = await self.tools.clusters.cache(want.backend, *gk, manifests.NAMESPACE)
-        except errors.NotFound:
+        except errors.NotServed:
+            if want.absent:
+                raise
             return []
         return list(cache.items(by=want.ref))
 

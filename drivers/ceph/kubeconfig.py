@@ -9,6 +9,7 @@ in the Secret and in nothing else, and what is handed over holds only what is wr
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -60,10 +61,9 @@ def args(want: Resource, state: str, expires: str) -> dict[str, Any]:
 async def look(tools: Tools, want: Resource) -> dict[str, Any]:
     """`kubeconfig`: current, missing, due (its time is half over) or moved (the arbiter's API has
     another address now); and when it ends."""
-    found = await _secret(tools, want.backend, manifests.secret_of(want))
-    if found is None:
+    notes = await _notes(tools, want.backend, manifests.secret_of(want))
+    if notes is None:
         return {"kubeconfig": MISSING, "expires": ""}
-    notes: Object = found["metadata"].get("annotations") or {}
     until = str(notes.get(EXPIRES) or "")
     seen = {"kubeconfig": CURRENT, "expires": until}
     backend = f"cluster:{manifests.arbiter_of(want)}"
@@ -86,11 +86,9 @@ def _half_over(made: str, until: str, now: datetime) -> bool:
 async def write(tools: Tools, step: Step) -> Outcome:
     """A second call with the same step finds its own work and leaves it."""
     given = step.args
-    found = await _secret(tools, given["backend"], given["secret"])
-    if found is not None:
-        notes: Object = found["metadata"].get("annotations") or {}
-        if notes.get(facts.STEP) == step.id:
-            return Done()
+    notes = await _notes(tools, given["backend"], given["secret"])
+    if notes is not None and notes.get(facts.STEP) == step.id:
+        return Done()
     place = _place(tools, given["arbiter"])
     now = tools.clock.now()
     token, expires = await _token(tools, given["arbiter"])
@@ -166,7 +164,7 @@ def _text(place: Place, token: Secret) -> str:
     )
 
 
-async def _secret(tools: Tools, backend: str, name: str) -> Object | None:
-    """Asked for by name, not from a cache: the Secrets of Ceph are nobody's to collect."""
-    client = tools.clusters.client(backend)
-    return await client.get(await client.find("", "Secret"), name, manifests.NAMESPACE)
+async def _notes(tools: Tools, backend: str, name: str) -> Mapping[str, str] | None:
+    """What is noted on the Secret; None if there is none."""
+    found = await tools.clusters.secret(backend, name, manifests.NAMESPACE)
+    return found.annotations if found is not None else None

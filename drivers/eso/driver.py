@@ -7,6 +7,7 @@ runs OpenBao: it is found by the Service of OpenBao when the store is written, a
 it is looked at.
 """
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -245,9 +246,11 @@ class EsoDriver(objects.ObjectDriver):
         url = _url(service)
         if not url:
             raise errors.Unreachable("the Service of OpenBao has no address yet")
-        kube = self.tools.clusters.client(backend)
-        secret = await kube.get(await kube.find("", "Secret"), BAO_TLS, BAO_NAMESPACE)
-        return url, str(inside(secret, "data").get("ca.crt") or "")
+        secret = await self.tools.clusters.secret(backend, BAO_TLS, BAO_NAMESPACE)
+        authority = secret.values.get("ca.crt") if secret is not None else None
+        # A certificate is public; it goes into the store's manifest.
+        text = authority.reveal() if authority is not None else ""
+        return url, base64.b64encode(text.encode()).decode()
 
     def _secrets(self, want: Resource) -> Facts:
         region = self.tools.fleet.topology().resources.get(Ref("region", want.region))

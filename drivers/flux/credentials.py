@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from drivers.flux import manifests
 from fleetd import plainyaml, secrets
-from fleetd.kube import facts, kubeconfig
+from fleetd.kube import facts
 from fleetd.kube.objects import ObjectDriver
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step
@@ -53,14 +53,14 @@ async def state(driver: ObjectDriver, want: Resource) -> str:
     if not access:
         return "none"
     name = manifests.credentials_name(want.region)
-    live = await driver.read(want, want.backend, ("", "Secret"), name, manifests.NAMESPACE)
+    live = await driver.tools.clusters.secret(want.backend, name, manifests.NAMESPACE)
     if live is None:
         return "missing"
     try:
         wanted = content(await driver.tools.secrets.read(access, want))
     except secrets.SecretError:
         return "unread"
-    same = all(kubeconfig.decoded(live, key) == value for key, value in wanted.items())
+    same = all(key in live.values and live.values[key].matches(wanted[key]) for key in wanted)
     return "same" if same else "other"
 
 

@@ -93,6 +93,9 @@ class FluxDriver(ObjectDriver):
 
     # Looking.
 
+    def polls(self, want: Resource) -> bool:
+        return want.ref.kind in ("flux-target", "flux-source")
+
     async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
         match want.ref.kind:
             case "flux":
@@ -134,21 +137,24 @@ class FluxDriver(ObjectDriver):
     async def _target(self, want: Resource) -> Facts:
         """Whether the Secret holds what it should, without showing what that is."""
         name = str(want.spec["object"]["name"])
-        secret = await self.read(want, want.backend, SECRET, name, manifests.NAMESPACE)
+        secret = await self.tools.clusters.secret(want.backend, name, manifests.NAMESPACE)
         if secret is None:
             return {}
         backend = f"cluster:{want.spec['cluster']}"
         found: dict[str, Any] = {"users": await self._users(want, name)}
-        held = kubeconfig.read(kubeconfig.decoded(secret, "value"))
+        held = kubeconfig.read(secret.values.get("value"))
         found["inline"] = held.inline
-        notes: Facts = secret["metadata"].get("annotations") or {}
-        if notes.get(kubeconfig.EXPIRES):
-            found["uses"] = {"kubeconfig": notes[kubeconfig.EXPIRES]}
+        if secret.annotations.get(kubeconfig.EXPIRES):
+            found["uses"] = {"kubeconfig": secret.annotations[kubeconfig.EXPIRES]}
         if want.absent and not self.tools.clusters.has(backend):
             return found
-        ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend).reveal())
+        ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend))
         found["current"] = kubeconfig.current(
-            secret, held, ours, self.tools.clusters.expires(backend), self.tools.clock.now()
+            secret.annotations,
+            held,
+            ours,
+            self.tools.clusters.expires(backend),
+            self.tools.clock.now(),
         )
         return found
 
@@ -387,7 +393,7 @@ class FluxDriver(ObjectDriver):
     async def _act_hand_over(self, step: Step) -> Outcome:
         backend = str(step.args["cluster"])
         ours = self.tools.clusters.kubeconfig(backend)
-        held = kubeconfig.read(ours.reveal())
+        held = kubeconfig.read(ours)
         if not held.inline:
             said = (
                 f"the kubeconfig of {backend} names files or programs; Flux would run or send them"

@@ -6,7 +6,6 @@ The token is read to be tried, by a review at the metal API; it is in no fact, s
 """
 
 import base64
-import binascii
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +13,7 @@ from drivers.gardener import client, manifests
 from fleetd.kube import credentials as ledger
 from fleetd.kube import errors, facts, objects
 from fleetd.kube.client import Object
-from fleetd.secrets import Secret
+from fleetd.kube.secretview import SecretView
 from fleetd.tools import Tools
 from fleetd.vocabulary import Done, Outcome, Step
 from topology.resource import Facts, Resource
@@ -54,13 +53,12 @@ async def look(tools: Tools, want: Resource) -> dict[str, Any]:
     )
     if found is None:
         return {"secret": "missing", "ours": True, "expires": ""}
-    metadata = found["metadata"]
     seen: dict[str, Any] = {
         "secret": "refused",
-        "ours": metadata.get("labels", {}).get(facts.MANAGED_BY) == facts.MANAGER,
-        "expires": metadata.get("annotations", {}).get(EXPIRES, ""),
+        "ours": found.labels.get(facts.MANAGED_BY) == facts.MANAGER,
+        "expires": found.annotations.get(EXPIRES, ""),
     }
-    token = _token(found)
+    token = found.values.get("token")
     metal = tools.clusters.client(f"metal:{want.region}")
     if token is not None and await client.accepted(metal, token):
         seen["secret"] = PRESENT
@@ -83,9 +81,8 @@ async def write(tools: Tools, step: Step) -> Outcome:
     found = await _secret(tools, given["backend"], given["namespace"], given["secret"])
     metal = tools.clusters.client(given["metal"])
     if found is not None:
-        notes: Object = found["metadata"].get("annotations") or {}
-        token = _token(found)
-        mine = notes.get(facts.STEP) == step.id
+        token = found.values.get("token")
+        mine = found.annotations.get(facts.STEP) == step.id
         if mine and token is not None and await client.accepted(metal, token):
             return Done()
     seconds = int(LIFE.total_seconds())
@@ -119,19 +116,8 @@ async def write(tools: Tools, step: Step) -> Outcome:
     return Done()
 
 
-async def _secret(tools: Tools, backend: str, namespace: str, name: str) -> Object | None:
-    """Asked for by name, not from a cache: a garden's Secrets are nobody's to collect."""
-    garden = tools.clusters.client(backend)
-    kind = await garden.find("", "Secret")
+async def _secret(tools: Tools, backend: str, namespace: str, name: str) -> SecretView | None:
     try:
-        return await garden.get(kind, name, namespace)
+        return await tools.clusters.secret(backend, name, namespace)
     except errors.NotFound:
-        return None
-
-
-def _token(secret: Object) -> Secret | None:
-    text = str(secret.get("data", {}).get("token") or "")
-    try:
-        return Secret(base64.b64decode(text, validate=True).decode()) if text else None
-    except (binascii.Error, UnicodeDecodeError):
         return None

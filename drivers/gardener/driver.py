@@ -102,15 +102,18 @@ class GardenerDriver(ObjectDriver):
 
     async def _claims(self, want: Resource) -> dict[str, Any]:
         """The ServerClaims of this cluster: which servers it has, and how many claims wait longer
-        than a machine may take. A metal API that does not answer leaves both unknown, which is
-        no reason not to know the Shoot."""
+        than a machine may take. A metal API that does not tell leaves both unknown, which is no
+        reason not to know the Shoot, but one to roll nothing: `serversUnknown` says why."""
         backend = f"metal:{want.region}"
         space = manifests.namespace_of(str(want.spec["garden"]["project"]))
         try:
             await self._login.enter(backend)
-            claims = await self.read_all(want, backend, manifests.CLAIM, space)
-        except (errors.KubeError, secrets.SecretError):
-            return {}
+            cache = await self.tools.clusters.cache(backend, *manifests.CLAIM)
+        except (errors.KubeError, secrets.SecretError) as cause:
+            return {"serversUnknown": f"nothing is rolled, its servers are not known: {cause}"}
+        claims = [
+            one for one in cache.items(by=want.ref) if one["metadata"].get("namespace", "") == space
+        ]
         heads = manifests.claims_of(want.spec)
         now = self.tools.clock.now()
         waiting = 0
@@ -190,7 +193,10 @@ class GardenerDriver(ObjectDriver):
         fallen = (*rolled, *(pool for pool in shrunk if pool not in rolled))
         if not fallen:
             return list(steps)
-        servers: Facts = observed.get("servers") or {}
+        if "servers" not in observed:
+            # Without them no budget and no consent would see what goes down.
+            return []
+        servers: Facts = observed["servers"]
         down = {want.ref} | {
             Ref("server", name) for pool in fallen for name in servers.get(pool, ())[:1]
         }

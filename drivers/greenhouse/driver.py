@@ -13,6 +13,7 @@ from typing import Any
 
 from fleetd.kube import facts, kubeconfig, objects
 from fleetd.kube.objects import DELETE, WRITE_DEADLINE, ObjectDriver
+from fleetd.kube.secretview import SecretView
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 
@@ -35,16 +36,20 @@ class GreenhouseDriver(ObjectDriver):
             if not watched.get(name)
         ]
 
+    def polls(self, want: Resource) -> bool:
+        del want
+        return True
+
     async def _look(self, want: Resource) -> dict[str, Any]:
         """The Secret counts as there too: Greenhouse takes a while to make the Cluster."""
         seen = await super()._look(want)
         name, namespace = _where(want)
-        secret = await self.read(want, want.backend, SECRET, name, namespace)
+        secret = await self.tools.clusters.secret(want.backend, name, namespace)
         if secret is None and not seen:
             return {}
         observed: dict[str, Any] = {
             **seen.get("observed", {}),
-            "registered": secret is not None and secret.get("type") == TYPE,
+            "registered": secret is not None and secret.type == TYPE,
         }
         if secret is not None:
             observed |= self._held(want, secret)
@@ -55,13 +60,13 @@ class GreenhouseDriver(ObjectDriver):
             observed["tokenEndsSoon"] = left < SOON
         return {**seen, "observed": observed}
 
-    def _held(self, want: Resource, secret: Facts) -> dict[str, Any]:
+    def _held(self, want: Resource, secret: SecretView) -> dict[str, Any]:
         """Whether ours is newer than what was handed over; the same cluster either way."""
-        held = kubeconfig.read(kubeconfig.decoded(secret, KEY))
+        held = kubeconfig.read(secret.values.get(KEY))
         backend = f"cluster:{want.spec['cluster']}"
         found: dict[str, Any] = {"inline": held.inline}
         if self.tools.clusters.has(backend):
-            ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend).reveal())
+            ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend))
             found["sameCluster"] = (held.server, held.authority) == (ours.server, ours.authority)
             found["newer"] = held.digest != ours.digest
             until = self.tools.clusters.expires(backend)
@@ -113,7 +118,7 @@ class GreenhouseDriver(ObjectDriver):
             return await super().act(step)
         backend = str(step.args["cluster"])
         ours = self.tools.clusters.kubeconfig(backend)
-        held = kubeconfig.read(ours.reveal())
+        held = kubeconfig.read(ours)
         if not held.inline:
             said = f"the kubeconfig of {backend} names files or programs; it is not handed over"
             return Failed("NotInline", said, retry=False)

@@ -75,11 +75,9 @@ class Bmcs:
                 raise
             return old
         base = redfish.address(want.spec)
-        session = self._tools.net.session()
-        try:
-            answer = await self._tools.net.blocking(lambda: redfish.ask(session, base, login))
-        finally:
-            session.close()
+        answer = await self._tools.net.blocking(
+            f"bmc:{want.region}", lambda session: redfish.ask(session, base, login), counted=False
+        )
         self._machines.note(want.ref.name, answer.uuid)
         made = Known(at=now, answer=answer, secret=await self._secret(want, login))
         self._known[want.ref.name] = made

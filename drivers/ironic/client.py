@@ -115,18 +115,15 @@ def session(plain: requests.Session, who: Login) -> Generator[Ironic]:
     """Raises SecretError if the access cannot be understood, and errors of this module."""
     auth = _auth(who)
     keystone = Session(auth=auth, session=plain, timeout=LIMIT, app_name="fleetd")
-    try:
-        with translated():
-            client = Client(
-                who.url.rstrip("/"),
-                session=keystone,
-                os_ironic_api_version=VERSION,
-                max_retries=0,
-                retry_interval=0,
-            )
-            yield Ironic(client)
-    finally:
-        plain.close()
+    with translated():
+        client = Client(
+            who.url.rstrip("/"),
+            session=keystone,
+            os_ironic_api_version=VERSION,
+            max_retries=0,
+            retry_interval=0,
+        )
+        yield Ironic(client)
 
 
 def _auth(who: Login) -> Any:  # noqa: ANN401 - one of keystoneauth's plugins

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+import requests
+
 from drivers.ironic import client, nodes
 from fleetd import redfish, secrets
+from fleetd.gate import GateClosed
 from fleetd.kube import objects
 from fleetd.tools import Tools
 from fleetd.vocabulary import (
@@ -147,14 +150,9 @@ class IronicDriver:
         who = await self._login(want)
         base = redfish.address(want.spec)
 
-        def work() -> redfish.Answer:
-            session = self.tools.net.session()
-            try:
-                return redfish.ask(session, base, who)
-            finally:
-                session.close()
-
-        answer = await self.tools.net.blocking(work)
+        answer = await self.tools.net.blocking(
+            f"bmc:{want.region}", lambda session: redfish.ask(session, base, who), counted=False
+        )
         self._machines.note(want.ref.name, answer.uuid)
         self._asked[want.ref.name] = _Asked(now, answer)
         return answer
@@ -189,11 +187,14 @@ class IronicDriver:
         access = await self.tools.secrets.read(metal["access"], document)
         who = client.Login(url=str(metal["url"]), access=access)
 
-        def work() -> T:
-            with client.session(self.tools.net.session(), who) as ironic:
+        def work(session: requests.Session) -> T:
+            with client.session(session, who) as ironic:
                 return call(ironic)
 
-        return await self.tools.net.blocking(work)
+        try:
+            return await self.tools.net.blocking(f"metal:{region}", work)
+        except GateClosed as closed:
+            raise client.CannotLook(str(closed)) from None
 
     # Deciding.
 

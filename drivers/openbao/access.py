@@ -7,14 +7,16 @@ The token is kept in memory, and forgotten when OpenBao refuses it. Nothing here
 address may be shown, a token never leaves this module but towards OpenBao.
 """
 
-import base64
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+import requests
 
 from drivers.openbao import client, fleet
 from drivers.openbao.client import Bao
+from fleetd.gate import GateClosed
 from fleetd.kube import errors
 from fleetd.secrets import Secret, SecretError
 from fleetd.tools import Tools
@@ -28,10 +30,20 @@ SERVICE = "openbao"
 KEYS = "openbao-init-keys"
 INIT_OUTPUT = "init-output"
 PORT = 8200
+THRESHOLD = 3
 
 
 class NoAddress(client.Unreachable):
     """Its Service has none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What OpenBao said when it was initialised, and never says again."""
+
+    token: Secret | None = None
+    keys: tuple[Secret, ...] = ()
+    threshold: int = THRESHOLD
 
 
 class Access:
@@ -45,18 +57,38 @@ class Access:
         url = await self.address(want)
         token = await self._token(want)
         try:
-            return await self.ask_at(url, call, token)
+            return await self._call(backend(want.region), url, call, token)
         except client.Denied:
             # It may be ours that is no good any more; the next look reads it again.
             self._tokens.pop(want.region, None)
             raise
 
-    async def ask_at(self, url: str, call: Callable[[Bao], T], token: Secret | None = None) -> T:
-        def run() -> T:
-            with Bao(url, token, self._tools.net.session()) as bao:
-                return call(bao)
+    async def ask_as_nobody(self, want: Resource, call: Callable[[Bao], T]) -> T:
+        """The same without a token: for who logs in."""
+        url = await self.address(want)
+        return await self._call(backend(want.region), url, call, None)
 
-        return await self._tools.net.blocking(run)
+    async def ask_member(self, region: str, url: str, call: Callable[[Bao], T]) -> T:
+        """The same at one member. That it is silent is what one wants to know of it, and says
+        nothing about the others."""
+        return await self._call(f"{backend(region)}/members", url, call, None, counted=False)
+
+    async def _call(
+        self,
+        backend: str,
+        url: str,
+        call: Callable[[Bao], T],
+        token: Secret | None,
+        *,
+        counted: bool = True,
+    ) -> T:
+        def run(session: requests.Session) -> T:
+            return call(Bao(url, token, session))
+
+        try:
+            return await self._tools.net.blocking(backend, run, counted=counted)
+        except GateClosed as closed:
+            raise client.Unreachable(str(closed)) from None
 
     async def address(self, want: Resource) -> str:
         told = fleet.secrets_of(self._tools.fleet.topology(), want)
@@ -70,19 +102,22 @@ class Access:
             raise NoAddress("the Service of OpenBao has no address yet")
         return url
 
-    async def output(self, backend: str) -> Mapping[str, Any] | None:
-        """The keys and the root token of a managed OpenBao; None: there is no such Secret; empty:
-        it is there, but holds none yet."""
-        kind = await self._tools.clusters.client(backend).find("", "Secret")
-        found = await self._tools.clusters.client(backend).get(kind, KEYS, NAMESPACE)
+    async def output(self, backend: str) -> "Output | None":
+        """The keys and the root token of a managed OpenBao; None: there is no such Secret; without
+        keys: it is there, but holds none yet."""
+        found = await self._tools.clusters.secret(backend, KEYS, NAMESPACE)
         if found is None:
             return None
-        data: Mapping[str, str] = found.get("data") or {}
-        if INIT_OUTPUT not in data:
-            return {}
+        if INIT_OUTPUT not in found.values:
+            return Output()
         try:
-            return msgspec.json.decode(base64.b64decode(data[INIT_OUTPUT]), type=dict[str, Any])
-        except (ValueError, msgspec.MsgspecError):
+            told = msgspec.json.decode(found.values[INIT_OUTPUT].reveal(), type=dict[str, Any])
+            return Output(
+                token=Secret(str(told["root_token"])),
+                keys=tuple(Secret(str(key)) for key in told["unseal_keys_b64"]),
+                threshold=int(told.get("unseal_threshold") or THRESHOLD),
+            )
+        except (KeyError, TypeError, ValueError, msgspec.MsgspecError):
             # Raised from outside of this block: the decoder's error shows what it read.
             pass
         raise SecretError(f"{INIT_OUTPUT} of Secret {NAMESPACE}/{KEYS} is not as OpenBao gave it")
@@ -96,10 +131,9 @@ class Access:
             found = await self.ask(want, lambda bao: bao.secret(mount, path))
         except client.BaoError as cause:
             raise SecretError(f"{mount}/{path} cannot be read: {cause}") from None
-        values: Mapping[str, Any] = (found or {}).get("data") or {}
-        if key not in values:
+        if found is None or key not in found.values:
             raise SecretError(f"there is no {key} at {mount}/{path} in OpenBao; write it there")
-        return Secret(str(values[key]))
+        return found.values[key]
 
     async def _token(self, want: Resource) -> Secret:
         known = self._tokens.get(want.region)
@@ -109,9 +143,9 @@ class Access:
         told = fleet.secrets_of(topology, want)
         if told["address"] == MANAGED:
             found = await self.output(self._backend(want))
-            if not found or not found.get("root_token"):
+            if found is None or found.token is None:
                 raise client.Sealed("OpenBao is not open: it was not initialised by fleetd yet")
-            token = Secret(str(found["root_token"]))
+            token = found.token
         else:
             if not told.get("access"):
                 raise SecretError("the documents do not say how to log in to OpenBao; give access")
@@ -129,6 +163,10 @@ class Access:
         except errors.NotFound:
             return None
         return cache.get(name, NAMESPACE)
+
+
+def backend(region: str) -> str:
+    return f"openbao:{region}"
 
 
 def url_of(service: Mapping[str, Any], scheme: str = "") -> str:

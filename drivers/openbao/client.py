@@ -14,10 +14,12 @@ own words, scrubbed and cut short; it never holds a request's body.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import hvac
 import hvac.exceptions
+import msgspec
 import requests
 
 from fleetd import errors, secrets
@@ -87,24 +89,30 @@ def _error(cause: hvac.exceptions.VaultError) -> BaoError:
             return Unreachable(f"OpenBao is not well: {words or type(cause).__name__}")
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One version of a path of the KV engine."""
+
+    version: int
+    values: Mapping[str, Secret]
+
+
+def _wrapped(value: object) -> Secret:
+    """What is no text becomes the JSON that it came as."""
+    return Secret(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+
 class Bao:
-    """One OpenBao, or one member of it. Close the session after use (`with`)."""
+    """One OpenBao, or one member of it, while a session lasts."""
 
     def __init__(self, url: str, token: Secret | None, session: requests.Session) -> None:
         self._url = url
-        self._session = session
         # hvac would take a token from the environment if it were given none.
         text = token.reveal() if token is not None else ""
         client: Any = hvac.Client(
             url=url, token=text, session=session, timeout=ANSWER, allow_redirects=False, verify=True
         )
         self._adapter = client.adapter
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._session.close()
 
     def ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str
@@ -162,12 +170,17 @@ class Bao:
     def metadata(self, mount: str, path: str) -> dict[str, Any] | None:
         return self.read(f"{mount}/metadata/{path}")
 
-    def secret(self, mount: str, path: str, version: int = 0) -> dict[str, Any] | None:
-        """A version, or the newest: `data` and `metadata`. Whoever asks holds what is secret."""
-        return self.read(f"{mount}/data/{path}", version=str(version))
+    def secret(self, mount: str, path: str, version: int = 0) -> Kept | None:
+        """A version, or the newest; None if there is none, or it was deleted."""
+        found = self.read(f"{mount}/data/{path}", version=str(version))
+        if found is None or found.get("data") is None:
+            return None
+        values = {str(key): _wrapped(value) for key, value in found["data"].items()}
+        return Kept(int(found["metadata"]["version"]), values)
 
-    def put(self, mount: str, path: str, data: Mapping[str, str], cas: int) -> bool:
+    def put(self, mount: str, path: str, values: Mapping[str, Secret], cas: int) -> bool:
         """A new version, if `cas` is the newest now. False: it is not."""
+        data = {key: value.reveal() for key, value in values.items()}
         try:
             self.write(f"{mount}/data/{path}", {"data": data, "options": {"cas": cas}})
         except Refused as cause:

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from drivers.openbao.client import Kept
 from fleetd.kube.facts import part as inside
+from fleetd.kube.secretview import SecretView
+from fleetd.secrets import Secret
 from fleetd.tools import Tools
 from topology.resource import Facts, Resource
 
@@ -36,15 +39,13 @@ def name_of(target: Facts) -> str:
     return f"{target['cluster']}/{target['namespace']}/{target['secret']}"
 
 
-async def seen(tools: Tools, want: Resource, values: Mapping[int, Facts]) -> list[Use]:
+async def seen(tools: Tools, want: Resource, values: Mapping[int, Kept]) -> list[Use]:
     """`values` is what OpenBao holds, by version, newest first."""
     found: list[Use] = []
     newest = next(iter(values), 0)
     for target in want.spec["targets"]:
-        kube = tools.clusters.client(f"cluster:{target['cluster']}")
-        space = str(target["namespace"])
-        kind = await kube.find("", "Secret")
-        secret = await kube.get(kind, str(target["secret"]), space)
+        backend, space = f"cluster:{target['cluster']}", str(target["namespace"])
+        secret = await tools.clusters.secret(backend, str(target["secret"]), space)
         held = _version(secret, str(target["key"]), values)
         waits = ""
         if secret is not None and held == newest and newest and target.get("reload"):
@@ -53,17 +54,17 @@ async def seen(tools: Tools, want: Resource, values: Mapping[int, Facts]) -> lis
     return found
 
 
-def _version(secret: Facts | None, key: str, values: Mapping[int, Facts]) -> int:
-    noted = str(inside(secret, "metadata", "annotations").get(DATA_HASH) or "")
-    for version, data in values.items():
-        if noted and VALUE in data and noted == data_hash(key, str(data[VALUE])):
+def _version(secret: SecretView | None, key: str, values: Mapping[int, Kept]) -> int:
+    noted = secret.annotations.get(DATA_HASH) if secret is not None else None
+    for version, kept in values.items():
+        if noted and VALUE in kept.values and noted == data_hash(key, kept.values[VALUE]):
             return version
     return 0
 
 
-def _changed(secret: Facts) -> datetime | None:
+def _changed(secret: SecretView) -> datetime | None:
     """When its data last changed; None: nobody noted that."""
-    entries: list[Facts] = inside(secret, "metadata").get("managedFields") or []
+    entries: list[Facts] = secret.metadata.get("managedFields") or []
     times = [str(one["time"]) for one in entries if "f:data" in inside(one, "fieldsV1")]
     return max(datetime.fromisoformat(time) for time in times) if times else None
 
@@ -87,7 +88,7 @@ def _born(pod: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(str(pod["metadata"]["creationTimestamp"]))
 
 
-def data_hash(key: str, value: str) -> str:
+def data_hash(key: str, value: Secret) -> str:
     """As External Secrets notes it: the digest of how Go prints a map of bytes."""
-    printed = f"map[{key}:[{' '.join(str(byte) for byte in value.encode())}]]"
+    printed = f"map[{key}:[{' '.join(str(byte) for byte in value.reveal().encode())}]]"
     return hashlib.sha3_224(printed.encode()).hexdigest()

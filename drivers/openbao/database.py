@@ -97,10 +97,10 @@ class Database(Part):
                 "connection_url": f"{{{{username}}}}:{{{{password}}}}@tcp({host})/",
                 "allowed_roles": list(args["roles"]),
                 "username": "root",
-                "password": root["data"]["root-password"],
+                "password": root.values["root-password"].reveal(),
             }
             bao.write(f"{ENGINE}/config/{cloud}", body)
-            version = str(root["metadata"]["version"])
+            version = str(root.version)
             bao.stamp(mount, _root(cluster), {_noted(cloud): version})
             return True
 

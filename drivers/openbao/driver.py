@@ -20,7 +20,7 @@ from drivers.openbao import (
     policies,
     secretpaths,
 )
-from drivers.openbao.access import Access, NoAddress
+from drivers.openbao.access import Access
 from drivers.openbao.parts import Part
 from fleetd.kube import errors, objects
 from fleetd.kube.objects import Manifest
@@ -68,9 +68,8 @@ class OpenBaoDriver(objects.ObjectDriver):
         try:
             return await super().observe(want)
         except client.BaoError as cause:
-            now, asked = self.tools.clock.now(), isinstance(cause, client.Unreachable)
-            asked = asked and not isinstance(cause, NoAddress)
-            return Observation(ref=want.ref, at=now, facts=None, error=str(cause), asked=asked)
+            now = self.tools.clock.now()
+            return Observation(ref=want.ref, at=now, facts=None, error=str(cause))
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drivers.openbao import client, consumers, fleet, manifests, rotation, values
-from drivers.openbao.client import Bao
+from drivers.openbao.client import Bao, Kept
 from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
 from fleetd.kube import facts
@@ -67,12 +67,10 @@ class Flows(Part):
         mount, path = self.mount(want), str(want.spec["path"])
         copied = _copied_from(want)
 
-        def read(bao: Bao) -> tuple[Facts | None, dict[int, Facts], int]:
+        def read(bao: Bao) -> tuple[Facts | None, dict[int, Kept], int]:
             known = bao.metadata(mount, path)
-            values = {
-                number: inside(bao.secret(mount, path, number), "data")
-                for number in rotation.lying(known)
-            }
+            lying = [bao.secret(mount, path, number) for number in rotation.lying(known)]
+            values = {kept.version: kept for kept in lying if kept is not None}
             origin = bao.metadata(mount, copied) if copied else None
             return known, values, rotation.newest(origin)
 
@@ -219,7 +217,7 @@ class Flows(Part):
             if int((known or {}).get("current_version") or 0) != cas:
                 return  # this version is there already
             bao.stamp(mount, path, custom)
-            value = minted.reveal() if minted else _generated(source["generate"], bao)
+            value = minted or _generated(source["generate"], bao)
             bao.put(mount, path, {VALUE: value}, cas=cas)
 
         await self.ask(want, write)
@@ -229,7 +227,7 @@ class Flows(Part):
         """Between the look and the approval days may have passed, so it is looked once more."""
         mount, path, kept = self.mount(want), str(want.spec["path"]), int(args["newest"])
         newest = await self.ask(want, lambda bao: bao.secret(mount, path, kept))
-        uses = await consumers.seen(self.tools, want, {kept: inside(newest, "data")})
+        uses = await consumers.seen(self.tools, want, {kept: newest} if newest else {})
         late = [words for use in uses if (words := _late(use, kept))]
         if late:
             return Failed("StillInUse", "; ".join(late), retry=True)
@@ -243,8 +241,8 @@ class Flows(Part):
             found = bao.secret(mount, origin)
             if found is None:
                 return False
-            copied = {"fleetd-copied": str(found["metadata"]["version"])}
-            if bao.put(mount, path, found["data"], cas=cas):
+            copied = {"fleetd-copied": str(found.version)}
+            if bao.put(mount, path, found.values, cas=cas):
                 bao.stamp(mount, path, {**self._custom(want, cas + 1), **copied})
             return True
 
@@ -289,8 +287,8 @@ class Flows(Part):
         }
 
 
-def _generated(asked: Facts, bao: Bao) -> str:
-    return values.make(f"{asked['alphabet']}:{asked['length']}", bao.random)
+def _generated(asked: Facts, bao: Bao) -> Secret:
+    return Secret(values.make(f"{asked['alphabet']}:{asked['length']}", bao.random))
 
 
 def _pushed(source: Facts) -> tuple[str, Mapping[str, Any]] | None:

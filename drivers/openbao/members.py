@@ -31,7 +31,7 @@ KEEP = "keep-keys"
 UNSEAL = "unseal"
 RESET = "reset"
 SHARES = 5
-THRESHOLD = 3
+THRESHOLD = access.THRESHOLD
 ACTIVE, STANDBY, NEW, SEALED = 200, 429, 501, 503
 _OPEN = (ACTIVE, STANDBY)
 
@@ -82,7 +82,7 @@ class Members(Part):
             url = access.url_of(service, spoken) if service is not None and spoken else ""
             code = client.NOT_ANSWERING
             if url:
-                code = await self.access.ask_at(url, Bao.code)
+                code = await self.access.ask_member(want.region, url, Bao.code)
             pods.append({"name": f"openbao-{number}", "url": url, "code": code})
         codes = [pod["code"] for pod in pods]
         facts = {
@@ -102,7 +102,7 @@ class Members(Part):
         found = await self.access.output(backend)
         if found is None:
             return NONE
-        return STORED if found else CLAIMED
+        return STORED if found.keys else CLAIMED
 
     def propose(self, want: Resource, seen: Facts) -> Sequence[Step]:
         if "pods" not in seen:
@@ -146,7 +146,7 @@ class Members(Part):
             case "keep-keys":
                 return await self._keep(want, str(step.args["backend"]))
             case "unseal":
-                return await self._open(step.args)
+                return await self._open(want, step.args)
             case "reset":
                 return await self._throw_away(step.args)
             case _:
@@ -160,7 +160,9 @@ class Members(Part):
             return Done()
         asked = {"secret_shares": SHARES, "secret_threshold": THRESHOLD}
         try:
-            answer = await self.access.ask_at(url, lambda bao: bao.ask("put", "sys/init", asked))
+            answer = await self.access.ask_member(
+                want.region, url, lambda bao: bao.ask("put", "sys/init", asked)
+            )
         except client.Refused as cause:
             return Failed("AlreadyInitialised", str(cause), retry=True)
         self._held[backend] = Secret(msgspec.json.encode(_output(answer)).decode())
@@ -173,7 +175,8 @@ class Members(Part):
         try:
             await kube.create(kind, manifests.claim(want))
         except errors.AlreadyExists:
-            return bool(await self.access.output(backend))
+            found = await self.access.output(backend)
+            return found is not None and bool(found.keys)
         return False
 
     async def _keep(self, want: Resource, backend: str) -> Outcome:
@@ -192,13 +195,11 @@ class Members(Part):
         del self._held[backend]
         return Done()
 
-    async def _open(self, args: Facts) -> Outcome:
+    async def _open(self, want: Resource, args: Facts) -> Outcome:
         found = await self.access.output(str(args["backend"]))
-        if not found:
+        if found is None or not found.keys:
             return Failed("NoKeys", "there are no keys to unseal it with", retry=True)
-        shares: Sequence[str] = found["unseal_keys_b64"]
-        needed = int(found.get("unseal_threshold") or THRESHOLD)
-        keys = [Secret(share) for share in shares[:needed]]
+        keys = found.keys[: found.threshold]
 
         def unseal(bao: Bao) -> None:
             if bao.code() in _OPEN:
@@ -206,7 +207,7 @@ class Members(Part):
             for key in keys:
                 bao.ask("put", "sys/unseal", {"key": key.reveal()})
 
-        await self.access.ask_at(str(args["url"]), unseal)
+        await self.access.ask_member(want.region, str(args["url"]), unseal)
         return Done()
 
     async def _throw_away(self, args: Facts) -> Outcome:

@@ -14,6 +14,7 @@ from drivers.openbao import fleet, rotation, values
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
 from fleetd.kube.facts import part as inside
+from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step, make_step
 from topology import keeping
 from topology.resource import Facts, Resource
@@ -116,7 +117,7 @@ class SecretPaths(Part):
             if known is not None and known.get("current_version"):
                 return
             bao.stamp(mount, path, custom)
-            made = {key: values.make(recipe, bao.random) for key, recipe in recipes.items()}
+            made = {key: Secret(values.make(how, bao.random)) for key, how in recipes.items()}
             bao.put(mount, path, made, cas=0)  # False: somebody else's value is as good
 
         await self.ask(want, make)

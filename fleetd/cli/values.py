@@ -88,6 +88,7 @@ _EXAMPLES = {
     "catalogue": '"components/"',
     "drivers": '"drivers.gardener"',
     "consents": '"mass-eu-1-0123456789ab"',
+    "network.direct": '"127.0.0.1"',
 }
 
 
@@ -95,7 +96,7 @@ def _member(name: str, text: str, folder: Path) -> object:
     match name:
         case "drivers":
             return _module(text)
-        case "consents":
+        case "consents" | "network.direct":
             return text
         case _:
             return folder / text
@@ -140,6 +141,13 @@ def _text_path(raw: object, folder: Path) -> Path:
     return folder / raw
 
 
+def _proxy(raw: object, _folder: Path) -> str:
+    """What was given is not repeated: it may hold a password."""
+    if re.fullmatch(r"https?://[^/@\s]+/?", str(raw)) is None:
+        raise Wrong("this is not a proxy; write http://HOST:PORT, without a password")
+    return str(raw)
+
+
 def _address(raw: object, _folder: Path) -> settings.Address:
     found = re.fullmatch(r"(\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})", str(raw))
     if not found or int(found["port"]) > 65535:
@@ -180,6 +188,8 @@ def _float(raw: object, _folder: Path) -> float:
 
 _PARSERS: dict[Any, Callable[[object, Path], object]] = {
     Path: _text_path,
+    Path | None: _text_path,
+    str | None: _proxy,
     settings.Address: _address,
     timedelta: _duration,
     int: _int,

@@ -7,7 +7,6 @@ used at once. Everything here blocks and runs in `Network.blocking`. The one rul
 into the session and nowhere else, and no error quotes a request.
 """
 
-import base64
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from fleetd import errors, plainyaml
+from fleetd.gate import GateClosed
 from fleetd.kube import errors as kube
 from fleetd.kube import facts
 from fleetd.secrets import Secret
@@ -66,6 +66,7 @@ class NotThere(errors.FleetError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
+    cloud: str
     url: str
     region: str
     credential: str
@@ -75,13 +76,11 @@ class Login:
 
 async def login(tools: Tools, backend: str, namespace: str, cloud: str) -> Login:
     """Raises CannotLook while the control plane has no credential for us."""
-    client = tools.clusters.client(backend)
-    found = await client.get(await client.find("", "Secret"), CREDENTIALS, namespace)
+    found = await tools.clusters.secret(backend, CREDENTIALS, namespace)
     if found is None:
         raise CannotLook(f"Secret {CREDENTIALS} is not in {namespace} yet")
     try:
-        text = base64.b64decode(facts.part(found, "data")["clouds.yaml"]).decode()
-        clouds: Json = plainyaml.load(text)["clouds"]
+        clouds: Json = plainyaml.load(found.values["clouds.yaml"].reveal())["clouds"]
         entry: Json = next(iter(clouds.values()))
         auth: Json = entry["auth"]
         credential = str(auth["application_credential_id"])
@@ -91,6 +90,7 @@ async def login(tools: Tools, backend: str, namespace: str, cloud: str) -> Login
         raise CannotLook(f"clouds.yaml in Secret {CREDENTIALS} cannot be read") from None
     keystone = await _keystone(tools, backend, namespace, cloud)
     return Login(
+        cloud=cloud,
         url=f"{keystone}/v3" if keystone else url,
         region=str(entry.get("region_name") or ""),
         credential=credential,
@@ -113,25 +113,24 @@ async def _keystone(tools: Tools, backend: str, namespace: str, cloud: str) -> s
 async def ask(tools: Tools, who: Login, call: "Callable[[Cloud], T]") -> T:
     """Runs `call` with a session of its own."""
 
-    def work() -> T:
-        with _session(tools.net.session(), who) as cloud, _translated():
-            return call(cloud)
+    def work(session: requests.Session) -> T:
+        with _translated():
+            return call(_entered(session, who))
 
-    return await tools.net.blocking(work)
+    try:
+        return await tools.net.blocking(f"openstack:{who.cloud}", work)
+    except GateClosed as closed:
+        raise CannotLook(str(closed)) from None
 
 
-@contextmanager
-def _session(plain: requests.Session, who: Login) -> "Generator[Cloud]":
+def _entered(plain: requests.Session, who: Login) -> "Cloud":
     auth = v3.ApplicationCredential(
         auth_url=who.url,
         application_credential_id=who.credential,
         application_credential_secret=who.secret.reveal(),
     )
     session = Session(auth=auth, session=plain, timeout=LIMIT, app_name="fleetd")
-    try:
-        yield Cloud(session, who.region)
-    finally:
-        plain.close()
+    return Cloud(session, who.region)
 
 
 @contextmanager

@@ -13,12 +13,12 @@ from datetime import timedelta
 from fleetd.clock import Clock
 from fleetd.engine import observer, queue
 from fleetd.engine.executor import Executor
-from fleetd.engine.gate import GateLimits, Gates
-from fleetd.engine.observer import Observer, Pace
+from fleetd.engine.observer import Observer, Pace, Widths
 from fleetd.engine.planning import Planning
 from fleetd.engine.state import State
 from fleetd.engine.stats import Stats
 from fleetd.engine.supervisor import Supervisor, Upkeep
+from fleetd.gate import GateLimits, Gates
 from fleetd.plan.policy import Policy
 from fleetd.reads import Reads
 from fleetd.store.base import Store
@@ -48,19 +48,21 @@ class Core:
         rng: random.Random,
         tuning: Tuning,
         reads: Reads | None = None,
+        gates: Gates | None = None,
     ) -> None:
-        """`reads` is that of the drivers' tools; without it they have none."""
+        """`reads` is that of the drivers' tools, `gates` are those that their requests pass."""
         self.tuning = tuning
         self.state = State(
             drivers,
             Policy(stale_after=tuning.stale_after, consents=tuning.consents),
             reads or Reads(),
         )
-        self.gates = Gates(tuning.gates, clock)
+        self.gates = gates or Gates(tuning.gates, clock)
+        widths = Widths(tuning.gates.concurrency, tuning.upkeep.workers)
         self.looks: queue.Queue[Ref] = queue.Queue(
             tuning.backoff,
             rng,
-            lanes=observer.lanes(self.state, self.gates, tuning.upkeep.workers),
+            lanes=observer.lanes(self.state, widths),
         )
         self.stats = Stats()
         self.executor = Executor(
@@ -77,7 +79,7 @@ class Core:
         looking = Observer(
             state=self.state,
             drivers=drivers,
-            gates=self.gates,
+            widths=widths,
             store=store,
             clock=clock,
             looks=self.looks,

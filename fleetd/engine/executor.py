@@ -1,10 +1,10 @@
 """
 Carries plans out: what they say, nothing else, and never without a durable intent first.
 
-For each step: wait for the backend's gate, write the intent, look once more whether the newest
-plan still has it, act, write how it ended, and have the thing looked at. One resource has at most
-one step under way. A step that fails stops nobody else. If the intent cannot be written, nothing
-is sent: a broken store ends the daemon (`StoreBroken` travels up to the supervisor).
+For each step: see that the backend's gate is open, write the intent, look once more whether the
+newest plan still has it, act, write how it ended, and have the thing looked at. One resource has at
+most one step under way. A step that fails stops nobody else. If the intent cannot be written,
+nothing is sent: a broken store ends the daemon (`StoreBroken` travels up to the supervisor).
 
 A plan may hold a hundred thousand steps; only as many tasks exist as the gates let through.
 """
@@ -19,9 +19,9 @@ import structlog
 
 from fleetd.clock import Clock
 from fleetd.engine import answers, attempts, calls, queue, records
-from fleetd.engine.gate import GateClosed, Gates
 from fleetd.engine.state import State
 from fleetd.engine.stats import Stats
+from fleetd.gate import GateClosed, Gates
 from fleetd.plan.view import Attempt
 from fleetd.store.base import Intent, Store
 from fleetd.vocabulary import Driver, Ending, Event, Failed, Lost, Plan, Step
@@ -116,7 +116,7 @@ class Executor:
 
     def _fill(self, backend: str) -> None:
         jobs = self._pending.get(backend, {})
-        slots = self._gates.of(backend).limits.concurrency
+        slots = self._gates.limits.concurrency
         while jobs and self._busy.get(backend, 0) < slots and self._group is not None:
             ref = next(iter(jobs))
             job = jobs.pop(ref)
@@ -138,9 +138,9 @@ class Executor:
     async def _attend(self, job: _Job) -> None:
         ref = job.step.ref
         try:
-            async with self._gates.of(job.backend).passing():
-                if self._wants(job):
-                    await self._carry_out(job)
+            self._gates.of(job.backend).check()
+            if self._wants(job):
+                await self._carry_out(job)
         except GateClosed:
             pass  # nothing was sent; the observer finds out why, and the plan says so
         finally:
@@ -193,7 +193,7 @@ class Executor:
         return await self._apply(job)
 
     async def _apply(self, job: _Job) -> Ending:
-        step, gate = job.step, self._gates.of(job.backend)
+        step = job.step
         started = self._clock.monotonic()
         try:
             said = await calls.within(
@@ -203,13 +203,11 @@ class Executor:
                 strays=self._stats.strays_of(job.backend),
             )
         except calls.TooLate as late:
-            gate.silent()
             return Failed("DeadlineExceeded", str(late), retry=True)
         except Exception as cause:  # noqa: BLE001 - a driver's fault must not end the daemon
             _log.error("driver failed", driver=job.driver, verb=step.verb, exc_info=cause)
             message = f"the {job.driver} driver failed: {type(cause).__name__}"
             return Failed(answers.FAULT, message, retry=True)
-        gate.answered()
         self._stats.applied(job.backend, self._clock.monotonic() - started)
         return answers.outcome(said, job.driver)
 

@@ -16,7 +16,6 @@ import structlog
 from fleetd import conditions
 from fleetd.clock import Clock
 from fleetd.engine import answers, calls, queue, records
-from fleetd.engine.gate import GateClosed, Gates
 from fleetd.engine.state import State
 from fleetd.engine.stats import Stats
 from fleetd.store.base import Store
@@ -53,18 +52,34 @@ class Pace:
     """How long a thing that was Ready may fail before it counts as not Ready."""
 
 
-def lanes(state: State, gates: Gates, workers: int) -> queue.Lanes[Ref]:
-    """A lane per backend, as wide as its gate says, and never so wide that one slow backend takes
-    more than a quarter of the workers from the rest."""
-    widest = max(workers // 4, 1)
+class Widths:
+    """How many looks at one backend may be under way. A backend whose looks do not come back in
+    time gets one: it then holds one worker for a deadline and not all that it may have. This is
+    about workers, and blames nobody: who is dead is found out where requests leave (`gate`)."""
+
+    def __init__(self, concurrency: int, workers: int) -> None:
+        """Never so wide that one slow backend takes more than a quarter of the workers."""
+        self._widest = min(concurrency, max(workers // 4, 1))
+        self._back: set[str] = set()
+
+    def of(self, backend: str) -> int:
+        return self._widest if backend in self._back or not backend else 1
+
+    def came_back(self, backend: str) -> None:
+        self._back.add(backend)
+
+    def hung(self, backend: str) -> None:
+        self._back.discard(backend)
+
+
+def lanes(state: State, widths: Widths) -> queue.Lanes[Ref]:
+    """A lane per backend."""
 
     def lane(ref: Ref) -> str:
         want = state.want(ref)
         return want.backend if want is not None else ""
 
-    return queue.Lanes(
-        lane, lambda backend: min(gates.of(backend).width, widest) if backend else widest
-    )
+    return queue.Lanes(lane, widths.of)
 
 
 class Observer:
@@ -73,7 +88,7 @@ class Observer:
         *,
         state: State,
         drivers: Mapping[str, Driver],
-        gates: Gates,
+        widths: Widths,
         store: Store,
         clock: Clock,
         looks: queue.Queue[Ref],
@@ -83,7 +98,7 @@ class Observer:
     ) -> None:
         self._state = state
         self._drivers = drivers
-        self._gates = gates
+        self._widths = widths
         self._store = store
         self._clock = clock
         self._looks = looks
@@ -138,42 +153,34 @@ class Observer:
                 self._looks.add(user, priority=queue.SOON)
 
     async def _observe(self, want: Resource, driver: Driver) -> Observation:
-        gate = self._gates.of(want.backend)
         began = self._clock.now()
         started = self._clock.monotonic()
         error = ""
         try:
-            async with gate.passing():
-                began = self._clock.now()
-                seen = await calls.within(
-                    self._pace.deadline,
-                    driver.observe(want),
-                    name=f"look {want.ref}",
-                    strays=self._stats.strays_of(want.backend),
-                )
-                # Asked in here: facts that cannot be read are a fault of the driver.
-                digest = answers.digest(seen.facts)
-                error = answers.text(seen.error)
-        except GateClosed as closed:
-            return _nothing(want.ref, began, str(closed))
+            seen = await calls.within(
+                self._pace.deadline,
+                driver.observe(want),
+                name=f"look {want.ref}",
+                strays=self._stats.strays_of(want.backend),
+            )
+            # Asked in here: facts that cannot be read are a fault of the driver.
+            digest = answers.digest(seen.facts)
+            error = answers.text(seen.error)
         except calls.TooLate as late:
             error = str(late)
+            self._widths.hung(want.backend)
         except Exception as cause:  # noqa: BLE001 - a driver's fault must not end the daemon
             error = f"the {want.driver} driver failed: {type(cause).__name__}"
             if want.ref not in self._silent:
                 _log.error("driver failed", ref=str(want.ref), driver=want.driver, exc_info=cause)
         else:
+            self._widths.came_back(want.backend)
             self._stats.looked(want.backend, self._clock.monotonic() - started)
             if seen.facts is not None:
-                gate.answered()
                 self._heard(want.ref)
                 return Observation(
                     ref=want.ref, at=began, facts=seen.facts, digest=digest, calm=seen.calm
                 )
-            if not seen.asked:
-                self._missed(want.ref, error)
-                return _nothing(want.ref, began, error)
-        gate.silent()
         self._missed(want.ref, error)
         return _nothing(want.ref, began, error)
 

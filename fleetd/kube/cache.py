@@ -326,6 +326,9 @@ class Cache:
             _log.info("does not follow", cache=str(self), error=str(cause))
         self._lost(cause)
         self._tell_of_loss()
+        if isinstance(cause, errors.Closed):
+            # Nothing was sent, so it is no failure; when the gate opens it is time.
+            return cause.again.total_seconds() * (1 + self._rng.random() / 10)
         self._failures += 1
         if isinstance(cause, errors.Gone) and self._failures == 1:
             return 0

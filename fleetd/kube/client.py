@@ -79,7 +79,7 @@ class KubeClient:
         self._discovery = Discovery(transport)
 
     async def find(self, group: str, kind: str) -> Kind:
-        """Raises `errors.NotFound` if the server does not serve it (yet)."""
+        """Raises `errors.NotServed` if the server does not serve it (yet)."""
         return await self._discovery.find(group, kind)
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:

@@ -16,11 +16,14 @@ from datetime import datetime, timedelta
 import structlog
 
 from fleetd.clock import Clock
+from fleetd.gate import Gates
 from fleetd.kube import client as kube
-from fleetd.kube import errors
+from fleetd.kube import errors, secretview
 from fleetd.kube.cache import Cache
 from fleetd.kube.client import KubeClient, Object
+from fleetd.kube.gated import GatedTransport
 from fleetd.kube.kinds import Kind
+from fleetd.kube.secretview import SecretView
 from fleetd.kube.transport import Transport
 from fleetd.secrets import Secret
 from topology.resource import Ref
@@ -86,6 +89,7 @@ class Clusters:
         self,
         connect: Callable[[Secret], Transport],
         *,
+        gates: Gates,
         clock: Clock,
         rng: random.Random,
         wake: Callable[[Ref], None],
@@ -93,6 +97,7 @@ class Clusters:
     ) -> None:
         """`connect` is `Network.kube`; `wake` is called for who read what has changed."""
         self._connect = connect
+        self._gates = gates
         self._clock = clock
         self._rng = rng
         self._wake = wake
@@ -108,7 +113,7 @@ class Clusters:
         if known is not None and known.kubeconfig == kubeconfig:
             known.expires = expires
             return
-        transport = self._connect(kubeconfig)
+        transport = GatedTransport(self._connect(kubeconfig), self._gates.of(backend), self._clock)
         caches = known.caches if known is not None else _Caches()
         client = KubeClient(transport, manager=self._manager, listener=caches)
         self._backends[backend] = _Backend(
@@ -146,6 +151,12 @@ class Clusters:
     def client(self, backend: str) -> KubeClient:
         return self._known(backend).client
 
+    async def secret(self, backend: str, name: str, namespace: str) -> SecretView | None:
+        """One Secret, as the server has it now; None if there is none."""
+        there = self.client(backend)
+        live = await there.get(await there.find(*secretview.KIND), name, namespace)
+        return SecretView.of(live) if live is not None else None
+
     async def cache(
         self,
         backend: str,
@@ -155,8 +166,10 @@ class Clusters:
         *,
         within: float = SYNC_LIMIT,
     ) -> Cache:
-        """Synced, after so many seconds at the latest, and with a connection. Raises `NotFound` if
-        the server does not serve the kind, `Stale` if it cannot be asked."""
+        """Synced, after so many seconds at the latest, and with a connection. Raises `NotServed`
+        if the server does not serve the kind, `Stale` if it cannot be asked."""
+        if (group, kind) == secretview.KIND:
+            raise errors.Invalid("Secrets are not collected; ask for one by its name")
         which = (group, kind, namespace)
         kept = self._known(backend).caches.get(which)
         if kept is not None and self._given_up(kept.cache):

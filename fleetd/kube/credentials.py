@@ -7,7 +7,6 @@ shows these fields and no others. Which version a user was seen with is told by 
 `observed.uses.<name>`.
 """
 
-import base64
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 from cryptography import x509
 
 from fleetd.kube import kubeconfig
+from fleetd.kube.secretview import SecretView
+from fleetd.secrets import Secret
 
 CERTIFICATE = "tls.crt"
 
@@ -23,31 +24,28 @@ def moment(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def of_secret(secret: Mapping[str, Any]) -> dict[str, Any]:
+def of_secret(secret: SecretView) -> dict[str, Any]:
     """`madeAt`, and `expires` and `version` where they are known."""
     found: dict[str, Any] = {"madeAt": changed(secret)}
-    notes: Mapping[str, str] = secret["metadata"].get("annotations") or {}
-    ends = notes.get(kubeconfig.EXPIRES)
+    ends = secret.annotations.get(kubeconfig.EXPIRES)
     if ends:
         found |= {"expires": ends, "version": ends}
-    data: Mapping[str, str] = secret.get("data") or {}
-    if CERTIFICATE in data:
-        found |= _of_certificate(data[CERTIFICATE])
+    if CERTIFICATE in secret.values:
+        found |= _of_certificate(secret.values[CERTIFICATE])
     return {key: value for key, value in found.items() if value}
 
 
-def changed(secret: Mapping[str, Any]) -> str:
+def changed(secret: SecretView) -> str:
     """When its data last changed, by who notes such things; else when it was made."""
-    metadata: Mapping[str, Any] = secret["metadata"]
-    entries: list[Mapping[str, Any]] = metadata.get("managedFields") or []
+    entries: list[Mapping[str, Any]] = secret.metadata.get("managedFields") or []
     times = [str(one.get("time", "")) for one in entries if "f:data" in one.get("fieldsV1", {})]
-    return max(times, default="") or str(metadata.get("creationTimestamp", ""))
+    return max(times, default="") or str(secret.metadata.get("creationTimestamp", ""))
 
 
-def _of_certificate(encoded: str) -> dict[str, Any]:
+def _of_certificate(pem: Secret) -> dict[str, Any]:
     """Empty if it is none: what others keep in their Secrets is theirs to explain."""
     try:
-        read = x509.load_pem_x509_certificate(base64.b64decode(encoded))
+        read = x509.load_pem_x509_certificate(pem.reveal().encode())
     except ValueError:
         return {}
     return {

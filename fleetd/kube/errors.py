@@ -3,9 +3,11 @@ What an API server can answer instead of what was asked for.
 
     KubeError
      ├─ Unreachable        no answer at all, or one that is not from an API server
+     │   └─ Closed         it was not asked: it did not answer others, or wants a pause
      ├─ Unauthorized       401: the credentials are not good, or not good any more
      ├─ Forbidden          403: they are good, but this is not allowed, or admission refused it
      ├─ NotFound           404: the object, or the whole kind
+     │   └─ NotServed      the server does not know the kind, or not now
      ├─ Conflict           409: somebody else was faster, or owns the field
      │   └─ AlreadyExists
      ├─ Gone               410: the history does not go back that far
@@ -18,6 +20,7 @@ own words, cut short; it never holds a request's body.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
@@ -41,9 +44,21 @@ class KubeError(errors.FleetError):
 
 
 class Unreachable(KubeError):
+    def __init__(self, message: str, *, backend: str = "") -> None:
+        super().__init__(f"{backend}: {message}" if backend else message)
+        self.backend = backend
+        """Who was silent; empty where only one can be meant."""
+
     @property
     def passing(self) -> bool:
         return True
+
+
+class Closed(Unreachable):
+    def __init__(self, message: str, backend: str, again: timedelta) -> None:
+        super().__init__(message)
+        self.backend = backend
+        self.again = again
 
 
 class Unauthorized(KubeError):
@@ -56,6 +71,10 @@ class Forbidden(KubeError):
 
 class NotFound(KubeError):
     pass
+
+
+class NotServed(NotFound):
+    """Says nothing about objects: a server that starts forgets kinds for a while."""
 
 
 class Conflict(KubeError):

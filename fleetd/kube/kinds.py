@@ -87,7 +87,7 @@ class Discovery:
         self._asking = asyncio.Lock()
 
     async def find(self, group: str, kind: str) -> Kind:
-        """Raises `errors.NotFound` if the server does not serve it now."""
+        """Raises `errors.NotServed` if the server does not serve it now."""
         known = self._known.get((group, kind))
         if known is not None:
             return known
@@ -101,7 +101,7 @@ class Discovery:
                 if known is not None:
                     return known
         of = f"of group {group}" if group else "of the core group"
-        raise errors.NotFound(f"the server does not serve {kind} {of}", status=404)
+        raise errors.NotServed(f"the server does not serve {kind} {of}", status=404)
 
     def forget(self) -> None:
         self._known.clear()

@@ -39,8 +39,9 @@ class Held:
     digest: str
 
 
-def read(text: str) -> Held:
-    """What cannot be read is not inline."""
+def read(secret: Secret | None) -> Held:
+    """What is not there or cannot be read is not inline."""
+    text = secret.reveal() if secret is not None else ""
     try:
         config: Any = plainyaml.load(text)
     except plainyaml.Error:
@@ -82,24 +83,14 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-def decoded(secret: Mapping[str, Any], key: str) -> str:
-    """One value of a Secret; empty if it has none."""
-    data: Mapping[str, str] = secret.get("data") or {}
-    try:
-        return base64.b64decode(data.get(key, "")).decode()
-    except ValueError:
-        return ""
-
-
 def encoded(value: Secret) -> str:
     return base64.b64encode(value.reveal().encode()).decode()
 
 
 def current(
-    secret: Mapping[str, Any], held: Held, ours: Held, until: datetime | None, now: datetime
+    annotations: Mapping[str, str], held: Held, ours: Held, until: datetime | None, now: datetime
 ) -> bool:
     """Whether what the other side holds need not be replaced by ours, which lasts `until`."""
-    annotations: Mapping[str, str] = secret["metadata"].get("annotations") or {}
     if annotations.get(DIGEST) != held.digest:
         return False
     if (held.server, held.authority) != (ours.server, ours.authority):

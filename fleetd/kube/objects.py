@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from fleetd import secrets
-from fleetd.kube import credentials, errors, facts, fights
+from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
 from fleetd.kube.clusters import NoAccess
 from fleetd.tools import Tools
@@ -163,8 +163,7 @@ class ObjectDriver:
             found, calm = await self._look(want), not self.polls(want)
             return Observation(ref=want.ref, at=at, facts=found, calm=calm)
         except (errors.KubeError, secrets.SecretError) as cause:
-            asked = not isinstance(cause, NoAccess | secrets.SecretError)
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), asked=asked)
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause))
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None:
@@ -212,15 +211,20 @@ class ObjectDriver:
         self, want: Resource, backend: str, gk: tuple[str, str], name: str, namespace: str = ""
     ) -> dict[str, Any] | None:
         """One object from the cache; whatever changes in it wakes `want`. None: not there, or the
-        server does not know the kind (yet)."""
-        cache = await self._cache(backend, gk, namespace)
+        server does not know the kind yet. Of what should go it is never believed that it is gone
+        because its kind is: raises `NotServed`. Of a Secret all but what is secret."""
+        if gk == secretview.KIND:
+            found = await self.tools.clusters.secret(backend, name, namespace)
+            return found.object() if found is not None else None
+        cache = await self._cache(want, backend, gk, namespace)
         return None if cache is None else cache.get(name, namespace, by=want.ref)
 
     async def read_all(
         self, want: Resource, backend: str, gk: tuple[str, str], namespace: str = ""
     ) -> list[dict[str, Any]]:
-        """All of a kind, in one namespace or in all; any change of one wakes `want`."""
-        cache = await self._cache(backend, gk, namespace)
+        """All of a kind, in one namespace or in all; any change of one wakes `want`. None of them
+        and `NotServed` as in `read`."""
+        cache = await self._cache(want, backend, gk, namespace)
         if cache is None:
             return []
         return [
@@ -229,13 +233,17 @@ class ObjectDriver:
             if not namespace or obj["metadata"].get("namespace", "") == namespace
         ]
 
-    async def _cache(self, backend: str, gk: tuple[str, str], namespace: str) -> Cache | None:
+    async def _cache(
+        self, want: Resource, backend: str, gk: tuple[str, str], namespace: str
+    ) -> Cache | None:
         """Of all namespaces, so that there is one watch per kind; but in a garden we are one of
         many, with rights in our own namespaces only."""
         within = namespace if backend.startswith("garden:") else ""
         try:
             return await self.tools.clusters.cache(backend, *gk, namespace=within)
-        except errors.NotFound:
+        except errors.NotServed:
+            if want.absent:
+                raise
             return None
 
     async def _look(self, want: Resource) -> dict[str, Any]:
@@ -274,13 +282,12 @@ class ObjectDriver:
                 continue
             namespace, name = place
             try:
-                client = self.tools.clusters.client(home)
                 async with asyncio.timeout(PATIENCE):
-                    live = await client.get(await client.find("", "Secret"), name, namespace)
+                    secret = await self.tools.clusters.secret(home, name, namespace)
             except (TimeoutError, errors.KubeError):
                 continue
-            if live is not None:
-                found[one.name] = credentials.of_secret(live)
+            if secret is not None:
+                found[one.name] = credentials.of_secret(secret)
         return found
 
     async def _part(

@@ -130,15 +130,13 @@ class Demo:
                 process.kill()
                 process.wait()
 
-    def _start(
-        self, name: str, args: list[str], env: Mapping[str, str] | None = None
-    ) -> "subprocess.Popen[str]":
+    def _start(self, name: str, args: list[str]) -> "subprocess.Popen[str]":
         log = (self._folder / f"{name}.log").open("w")
         clean = {key: value for key, value in os.environ.items() if not key.startswith("FLEETD_")}
         process = subprocess.Popen(  # noqa: S603 - our own programs
             [sys.executable, "-m", *args],
             cwd=ROOT,
-            env={**clean, **(env or {})},
+            env=clean,
             stdout=subprocess.PIPE if name == "world" else log,
             stderr=log,
             text=True,
@@ -171,9 +169,9 @@ class Demo:
                 *("--log-format", "json", "--pace", str(self._pace)),
                 *("--pace-since", str(self._since), "--execute-rate", "500"),
                 *("--execute-burst", "1000", "--observe-deadline", "10m"),
+                # The world answers for every BMC; a real site has a proxy into that network too.
+                *("--network-proxy", world["address"], "--network-direct", "127.0.0.1"),
             ],
-            # The world answers for every BMC; a real site has a proxy into that network too.
-            {"HTTP_PROXY": world["address"], "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
         )
         log = self._folder / "daemon.log"
         deadline = _time.monotonic() + 60

@@ -7,6 +7,7 @@ stays deterministic while the real client code is exercised. What goes wrong on 
 by the `Climate`.
 """
 
+import asyncio
 import io
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -49,16 +50,17 @@ class SimNetwork:
         token = str(config["users"][0]["user"]["token"])
         return InProcess(Server(cluster), token=token, backend=cluster.name, weather=self._climate)
 
-    def session(self) -> requests.Session:
-        session = requests.Session()
-        session.trust_env = False
-        adapter = WorldAdapter(self._world, self._climate)
-        session.mount("https://", adapter)
-        session.mount("http://", adapter)
-        return session
+    def adapter(self, within: float) -> requests.adapters.BaseAdapter:
+        del within  # nothing waits here: what never answers is a timeout at once
+        return WorldAdapter(self._world, self._climate)
 
-    async def blocking(self, call: Callable[[], T]) -> T:
-        return call()
+    def start(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            ended.set_result(call())
+        except Exception as cause:  # noqa: BLE001 - it is the caller's, as if it had called
+            ended.set_exception(cause)
+        return ended
 
     async def close(self) -> None:
         return None

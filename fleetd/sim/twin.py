@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 
 from fleetd.engine import loading, queue, recovery
 from fleetd.engine.core import Core, Tuning
-from fleetd.engine.gate import GateLimits
 from fleetd.engine.observer import Pace, calm_pace
 from fleetd.engine.supervisor import Upkeep
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
-from fleetd.net import Network
+from fleetd.net import Network, Ways
 from fleetd.plan.policy import Policy
 from fleetd.sim.keys import Keys
 from fleetd.sim.world import World
@@ -85,13 +85,15 @@ class Twin:
         self.clock = WallClock(world)
         rng = world.stream("daemon")
         self._rng: random.Random = rng
-        self.clusters = Clusters(net.kube, clock=self.clock, rng=rng, wake=self._wake)
+        tuned = tuning(wanted.policy)
+        gates = Gates(tuned.gates, self.clock)
+        self.clusters = Clusters(net.kube, gates=gates, clock=self.clock, rng=rng, wake=self._wake)
         self._rules = rules = Rules()
         rules.take(wanted.catalogue)
         tools = Tools(
             clock=self.clock,
             clusters=self.clusters,
-            net=net,
+            net=Ways(net, gates, self.clock),
             secrets=Keys(world, wanted.topology),
             rules=rules,
             fleet=self,
@@ -102,7 +104,8 @@ class Twin:
             store=store,
             clock=self.clock,
             rng=rng,
-            tuning=tuning(wanted.policy),
+            tuning=tuned,
+            gates=gates,
             reads=rules.reads,
         )
         self.core.state.set_policy(wanted.policy)

@@ -249,3 +249,13 @@ def test_serve_needs_documents() -> None:
     ran = programs.fleetd("serve")
     assert (ran.code, ran.out) == (2, "")
     assert "--documents" in ran.err
+
+
+def test_a_proxy_has_no_password_and_is_not_repeated() -> None:
+    """It would be shown by `fleetd config`."""
+    ran = programs.fleetd("config", "--network-proxy", "http://a:canary-Tr0ub4dor@p.example:3128")
+    assert (ran.code, ran.out) == (2, "")
+    assert "without a password" in ran.err
+    assert "canary" not in ran.err
+    ran = programs.fleetd("config", "--network-proxy", "http://p.example:3128")
+    assert ran.code == 0

@@ -11,6 +11,7 @@ from fleetd.documents import Documents
 from fleetd.engine import records
 from fleetd.engine.records import Surroundings
 from fleetd.engine.state import State
+from fleetd.gate import GateLimits, Gates
 from fleetd.keeper import Keeper
 from fleetd.kube.clusters import Clusters
 from fleetd.plan.policy import Policy
@@ -36,6 +37,7 @@ class Daemon:
 
         clusters = Clusters(
             nowhere,  # pyright: ignore[reportArgumentType]
+            gates=Gates(GateLimits(), LoopClock(START)),
             clock=LoopClock(START),
             rng=random.Random(1),
             wake=lambda _: None,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube import cache, clusters, errors
 from fleetd.kube.transport import Request
 from fleetd.secrets import Secret
@@ -28,6 +29,7 @@ class Stage:
         self.woken: list[Ref] = []
         self.clusters = clusters.Clusters(
             lambda kubeconfig: self.shelves[kubeconfig.reveal()],
+            gates=Gates(GateLimits(), LoopClock(START)),
             clock=LoopClock(START),
             rng=random.Random(1),
             wake=self.woken.append,
@@ -141,7 +143,7 @@ def test_a_kind_that_is_not_served_yet_is_found_later() -> None:
 
 
 def test_a_kind_that_vanished_for_good_is_said_to_be_gone() -> None:
-    """First nobody knows, because servers forget kinds while they start; then it is NotFound."""
+    """First nobody knows, because servers forget kinds while they start; then it is NotServed."""
 
     async def main() -> list[str]:
         shelf = _shelf("a")
@@ -159,7 +161,7 @@ def test_a_kind_that_vanished_for_good_is_said_to_be_gone() -> None:
                 said.append(type(caught.value).__name__)
         return said
 
-    assert loop.run(main()) == ["Stale", "NotFound"]
+    assert loop.run(main()) == ["Stale", "NotServed"]
 
 
 def test_a_new_kubeconfig_takes_over_without_a_gap() -> None:

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from fleetd.kube import credentials
+from fleetd.kube.secretview import SecretView
 
 BORN = {"creationTimestamp": "2026-03-01T00:00:00Z"}
 
@@ -21,9 +22,11 @@ def test_its_age_is_that_of_its_data() -> None:
         {"time": "2026-03-02T00:00:00Z", "fieldsV1": {"f:data": {}}},
         {"time": "2026-03-09T00:00:00Z", "fieldsV1": {"f:metadata": {}}},
     ]
-    noted = credentials.of_secret({"metadata": {**BORN, "managedFields": fields}})
+    noted = credentials.of_secret(SecretView.of({"metadata": {**BORN, "managedFields": fields}}))
     assert noted == {"madeAt": "2026-03-02T00:00:00Z"}
-    assert credentials.of_secret({"metadata": BORN}) == {"madeAt": "2026-03-01T00:00:00Z"}
+    assert credentials.of_secret(SecretView.of({"metadata": BORN})) == {
+        "madeAt": "2026-03-01T00:00:00Z"
+    }
 
 
 def test_a_certificate_tells_its_serial_number_and_its_end() -> None:
@@ -41,11 +44,11 @@ def test_a_certificate_tells_its_serial_number_and_its_end() -> None:
         .sign(key, hashes.SHA256())
     )
     pem = base64.b64encode(made.public_bytes(Encoding.PEM)).decode()
-    found = credentials.of_secret({"metadata": BORN, "data": {"tls.crt": pem}})
+    found = credentials.of_secret(SecretView.of({"metadata": BORN, "data": {"tls.crt": pem}}))
     assert found == {
         "version": "abc",
         "madeAt": "2026-03-01T00:00:00Z",
         "expires": "2026-05-01T00:00:00Z",
     }
     other = {"metadata": BORN, "data": {"tls.crt": base64.b64encode(b"none").decode()}}
-    assert credentials.of_secret(other) == {"madeAt": "2026-03-01T00:00:00Z"}
+    assert credentials.of_secret(SecretView.of(other)) == {"madeAt": "2026-03-01T00:00:00Z"}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.keeper import Keeper
 from fleetd.kube.clusters import Clusters
 from fleetd.secrets import Secret, SecretError
@@ -38,6 +39,7 @@ class Scene:
         self.climate = Climate(self.world, Ledger())
         self.clusters = Clusters(
             SimNetwork(self.world, self.climate).kube,
+            gates=Gates(GateLimits(), LoopClock(START)),
             clock=LoopClock(START),
             rng=random.Random(1),
             wake=lambda _: None,

@@ -56,7 +56,8 @@ class Place:
             backend="hv",
             weather=self.climate,
         )
-        self.session = SimNetwork(self.world, self.climate).session()
+        self.session = requests.Session()
+        self.session.mount("https://", SimNetwork(self.world, self.climate).adapter(1))
 
     def there(self, name: str) -> bool:
         return self.cluster.get(MAP, name, "default") is not None

@@ -39,7 +39,9 @@ class Bench:
 
     def client(self, token: str = "", member: int | None = None) -> Any:
         url = URL if member is None else f"https://openbao-eu-1-{member}.sim:8200"
-        return hvac.Client(url=url, token=token, session=self.net.session())
+        session = requests.Session()
+        session.mount("https://", self.net.adapter(1))
+        return hvac.Client(url=url, token=token, session=session)
 
     def read(self, client: Any, path: str) -> Any:
         kv = client.secrets.kv.v2

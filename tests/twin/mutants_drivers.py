@@ -21,6 +21,7 @@ from drivers.ironcore import driver as ironcore
 from drivers.openbao import access as bao
 from drivers.openbao import auth, client, grants, members, secretpaths, values
 from fleetd.kube import objects
+from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 
@@ -80,7 +81,7 @@ def secrets_are_made_at_start(patch: pytest.MonkeyPatch) -> None:
 
         def write(bao: client.Bao) -> None:
             newest = int((bao.metadata(mount, path) or {}).get("current_version") or 0)
-            made = {key: values.make(recipes[key], bao.random) for key in recipes}
+            made = {key: Secret(values.make(recipes[key], bao.random)) for key in recipes}
             bao.put(mount, path, made, cas=newest)
 
         await self.ask(want, write)

@@ -15,7 +15,9 @@ from typing import Any
 
 from drivers.ceph.driver import CephDriver
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.secrets import Secret
 from fleetd.sim import loop
 from fleetd.sim.controllers import arbiter, rook, rook_ceph, workloads
@@ -193,7 +195,10 @@ async def stage(topology: Topology = ONE_ZONE, seed: int = 1) -> AsyncGenerator[
     rules = Rules()
     rules.take(COMPONENTS)
     clock = LoopClock(START)
-    clusters = Clusters(net.kube, clock=clock, rng=random.Random(1), wake=lambda _: None)
+    gates = Gates(GateLimits(), clock)
+    clusters = Clusters(
+        net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
+    )
     for cluster in (st, arb):
         text = json.dumps(cluster.kubeconfig(world.address(cluster.name), cluster.admin_token()))
         clusters.put(f"cluster:{cluster.name}", Secret(text))
@@ -201,7 +206,7 @@ async def stage(topology: Topology = ONE_ZONE, seed: int = 1) -> AsyncGenerator[
     tools = Tools(
         clock=clock,
         clusters=clusters,
-        net=net,
+        net=Ways(net, gates, clock),
         secrets=NoSecrets(),
         rules=rules,
         fleet=Fleet(topology),

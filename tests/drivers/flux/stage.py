@@ -19,7 +19,9 @@ from drivers.flux.driver import FluxDriver
 from drivers.greenhouse.driver import GreenhouseDriver
 from drivers.kubernetes.driver import KubernetesDriver
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.secrets import Secret
 from fleetd.sim.controllers import workloads
 from fleetd.sim.faults import Climate, Plight
@@ -197,11 +199,21 @@ async def opened(*names: str, seed: int = 1) -> AsyncGenerator[Stage]:
     climate = Climate(world, ledger)
     clock = LoopClock(START)
     net = SimNetwork(world, climate)
-    clusters = Clusters(net.kube, clock=clock, rng=random.Random(seed), wake=lambda _: None)
+    gates = Gates(GateLimits(), clock)
+    clusters = Clusters(
+        net.kube, gates=gates, clock=clock, rng=random.Random(seed), wake=lambda _: None
+    )
     rules = Rules()
     rules.take(COMPONENTS)
     keys = _keys(world)
-    tools = Tools(clock=clock, clusters=clusters, net=net, secrets=keys, rules=rules, fleet=Fleet())
+    tools = Tools(
+        clock=clock,
+        clusters=clusters,
+        net=Ways(net, gates, clock),
+        secrets=keys,
+        rules=rules,
+        fleet=Fleet(),
+    )
     made: dict[str, Driver] = {
         "flux": FluxDriver(tools),
         "kubernetes": KubernetesDriver(tools),

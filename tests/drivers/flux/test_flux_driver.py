@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from drivers.flux import credentials, installation
-from fleetd.kube import kubeconfig
+from fleetd.kube.secretview import SecretView
 from fleetd.secrets import Secret, SecretError
 from fleetd.sim import loop
 from fleetd.sim.controllers.workloads_look import part
@@ -41,7 +41,8 @@ def run(script: Callable[[Stage], Awaitable[None]]) -> None:
 
 
 def held(cluster: Cluster, name: str, key: str) -> str:
-    return kubeconfig.decoded(cluster.get(SECRET, name, SYSTEM) or {}, key)
+    found = cluster.get(SECRET, name, SYSTEM)
+    return SecretView.of(found).values[key].reveal() if found else ""
 
 
 def test_a_release_says_where_what_and_after_whom() -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.sim import build, keys
 from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.kube.cluster import Cluster
@@ -77,6 +79,7 @@ class Region:
     ledger: Ledger
     tools: Tools
     fleet: Fleet
+    gates: Gates
 
     @property
     def garden(self) -> Cluster:
@@ -168,16 +171,19 @@ async def region(known: Topology = MINIMAL, seed: int = 1) -> AsyncGenerator[Reg
     rules = Rules()
     rules.take(COMPONENTS)
     clock = LoopClock(build.START)
-    clusters = Clusters(net.kube, clock=clock, rng=random.Random(1), wake=lambda _: None)
+    gates = Gates(GateLimits(), clock)
+    clusters = Clusters(
+        net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
+    )
     tools = Tools(
         clock=clock,
         clusters=clusters,
-        net=net,
+        net=Ways(net, gates, clock),
         secrets=keys.Keys(world, known),
         rules=rules,
         fleet=fleet,
     )
-    made = Region(world, climate, ledger, tools, fleet)
+    made = Region(world, climate, ledger, tools, fleet, gates)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(clusters.run(), name="clusters")
         await asyncio.sleep(0)

@@ -145,6 +145,28 @@ def test_an_older_image_is_told_before_it_is_rolled() -> None:
     loop.run(place.play(act))
 
 
+def test_nothing_is_rolled_while_its_servers_are_not_known() -> None:
+    """A metal API that does not tell the claims: budgets and consents would see no server go down.
+    The facts say why; what takes nothing down is still written."""
+
+    async def act(region: Region) -> None:
+        driver = await up(region)
+        rolling = changed(want("cluster", "hv"), kubernetes="1.34.2")
+        assert any(step.disrupts for step in await proposed(region, driver, rolling))
+
+        region.cut("metal-eu-1")
+        await asyncio.sleep(120)
+        seen = await driver.observe(rolling)
+        assert seen.facts
+        assert "metal:eu-1" in seen.facts["observed"]["serversUnknown"]
+        assert list(driver.propose(rolling, seen)) == []
+
+        harmless = changed(want("cluster", "hv"), kubernetes="1.33.5")
+        assert [step.disrupts for step in await proposed(region, driver, harmless)] == [frozenset()]
+
+    loop.run(place.play(act))
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

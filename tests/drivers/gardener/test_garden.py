@@ -231,3 +231,24 @@ def test_a_garden_that_fails_in_plain_text_leaves_everything_unknown() -> None:
             assert driver.propose(want(kind), seen) == ()
 
     loop.run(place.play(act))
+
+
+def test_a_dead_metal_api_is_not_held_against_the_garden() -> None:
+    """Looks that ask both say who was silent; the metal API is left alone, the garden is not."""
+
+    async def act(region: Region) -> None:
+        driver = GardenerDriver(region.tools)
+        binding, project = want("credentials-binding"), want("garden-project")
+        assert await region.road(driver, project) == "Ready"
+        region.cut("metal-eu-1")
+        said: list[str] = []
+        for _ in range(20):
+            said.append((await driver.observe(binding)).error)
+            await asyncio.sleep(5)
+        assert {one for one in said if "metal:eu-1" not in one} == set()
+        assert region.gates.of("metal:eu-1").is_open
+        assert not region.gates.of("garden:eu-1").is_open
+        assert region.gates.of("garden:eu-1").failures == 0
+        assert (await driver.observe(project)).facts
+
+    loop.run(place.play(act))

@@ -13,7 +13,9 @@ from typing import Any
 
 from drivers.ironic.driver import IronicDriver
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.sim import loop
 from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.keys import Keys
@@ -132,10 +134,18 @@ def play(act: Callable[[Stage], Coroutine[Any, Any, None]], seed: int = 1) -> No
         rules = Rules()
         rules.take(COMPONENTS)
         clock = LoopClock(START)
-        clusters = Clusters(net.kube, clock=clock, rng=random.Random(1), wake=lambda _: None)
+        gates = Gates(GateLimits(), clock)
+        clusters = Clusters(
+            net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
+        )
         keys = Keys(world, _metal_only())
         tools = Tools(
-            clock=clock, clusters=clusters, net=net, secrets=keys, rules=rules, fleet=Fleet()
+            clock=clock,
+            clusters=clusters,
+            net=Ways(net, gates, clock),
+            secrets=keys,
+            rules=rules,
+            fleet=Fleet(),
         )
         service = world.services["ironic-eu-1"]
         assert isinstance(service, Ironic)

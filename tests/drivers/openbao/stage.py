@@ -19,7 +19,9 @@ from typing import Any
 from drivers.eso.driver import EsoDriver
 from drivers.openbao.driver import OpenBaoDriver
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.secrets import Secret
 from fleetd.sim.controllers import eso, openbaopods, workloads
 from fleetd.sim.controllers.base import Controller, Key
@@ -295,12 +297,22 @@ async def opened(topology: Topology = MINIMAL, seed: int = 1) -> AsyncGenerator[
     climate = Climate(world, ledger)
     net = SimNetwork(world, climate)
     clock = LoopClock(START)
-    clusters = Clusters(net.kube, clock=clock, rng=random.Random(seed), wake=lambda _: None)
+    gates = Gates(GateLimits(), clock)
+    clusters = Clusters(
+        net.kube, gates=gates, clock=clock, rng=random.Random(seed), wake=lambda _: None
+    )
     rules = Rules()
     rules.take(COMPONENTS)
     fleet = Fleet(topology)
     keys = Keys(world, Topology(digest="", resources={}, edges=()))
-    tools = Tools(clock=clock, clusters=clusters, net=net, secrets=keys, rules=rules, fleet=fleet)
+    tools = Tools(
+        clock=clock,
+        clusters=clusters,
+        net=Ways(net, gates, clock),
+        secrets=keys,
+        rules=rules,
+        fleet=fleet,
+    )
     stage = Stage(world, climate, ledger, tools, fleet, {})
     stage.restart()
     for name in world.clusters:

@@ -5,6 +5,8 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
+import requests
+
 from drivers.openbao import client
 from fleetd.sim import loop
 from fleetd.sim.services.openbao import answers
@@ -113,9 +115,11 @@ def test_an_error_that_repeats_what_it_was_sent_is_scrubbed() -> None:
 
 
 async def _raised(there: Stage, value: Any) -> client.BaoError:
-    bao = client.Bao("https://parrot.sim", None, there.tools.net.session())
+    def login(session: requests.Session) -> None:
+        client.Bao("https://parrot.sim", None, session).login("kubernetes/hv", "r", value)
+
     try:
-        bao.login("kubernetes/hv", "r", value)
+        await there.tools.net.blocking("openbao:parrot", login)
     except client.BaoError as cause:
         return cause
     raise AssertionError("the parrot did not complain")

@@ -19,8 +19,10 @@ from typing import Any
 from drivers.openstack.controlplane import ControlPlaneDriver
 from drivers.openstack.driver import OpenStackDriver
 from fleetd.clock import LoopClock
+from fleetd.gate import GateLimits, Gates
 from fleetd.kube import facts
 from fleetd.kube.clusters import Clusters
+from fleetd.net import Ways
 from fleetd.secrets import Secret
 from fleetd.sim.chart import Chart
 from fleetd.sim.controllers import (
@@ -240,14 +242,17 @@ async def stage(seed: int = 1) -> AsyncGenerator[Stage]:
     rules = Rules()
     rules.take(COMPONENTS)
     clock = LoopClock(START)
-    clusters = Clusters(net.kube, clock=clock, rng=random.Random(1), wake=lambda _: None)
+    gates = Gates(GateLimits(), clock)
+    clusters = Clusters(
+        net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
+    )
     for cluster in (cp, hv):
         text = json.dumps(cluster.kubeconfig(world.address(cluster.name), cluster.admin_token()))
         clusters.put(f"cluster:{cluster.name}", Secret(text))
     tools = Tools(
         clock=clock,
         clusters=clusters,
-        net=net,
+        net=Ways(net, gates, clock),
         secrets=NoSecrets(),
         rules=rules,
         fleet=fleet,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fleetd.clock import LoopClock
-from fleetd.engine.gate import Gate, GateClosed, GateLimits, Gates
+from fleetd.gate import Gate, GateClosed, GateLimits, Gates
 from fleetd.sim import loop
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
