@@ -44,6 +44,7 @@ class Daemon:
         )
         self.keeper = Keeper(clusters, {}, folder.parent)
         self.rules = Rules()
+        self.taken: list[str] = []
         self.state = State({}, Policy())
         self.documents = Documents(
             paths=[folder],
@@ -53,7 +54,7 @@ class Daemon:
             store=store,
             every=timedelta(seconds=10),
             surrounded=self.surrounded,
-            taken=lambda: None,
+            taken=lambda: self.taken.append(self.state.declared.digest),
         )
 
     def surrounded(self, around: Surroundings) -> None:
@@ -162,6 +163,7 @@ async def test_a_catalogue_that_changes_nothing_but_rules_is_in_force_and_kept(
     await again.documents.restore()
 
     assert daemon.state.declared.digest == before
+    assert daemon.taken == [before, before]  # judged and proposed anew, by the new rules
     for one in (daemon, again):
         assert one.rules.component("our-operator").spec.description.startswith("x")
 
