@@ -6,6 +6,7 @@ How the programs end: one place for exit codes, interrupts, broken pipes and las
 """
 
 import enum
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -61,8 +62,10 @@ def run(command: click.Command, name: str) -> NoReturn:
         if getattr(sys, stream) is None:
             # Closed by whoever started us (`>&-`): then nobody listens.
             setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
-        # A terminal that knows no `●` gets a `?`; that is no reason not to answer.
-        getattr(sys, stream).reconfigure(errors="replace")
+        there = getattr(sys, stream)
+        if isinstance(there, io.TextIOWrapper):
+            # A terminal that knows no `●` gets a `?`; that is no reason not to answer.
+            there.reconfigure(errors="replace")
     sys.exit(_code(command, name))
 
 
