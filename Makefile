@@ -5,7 +5,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 SEEDS   ?= 200
-WORKFLOW ?= bring-up
+WORKFLOW ?= all
 
 .PHONY: help demo test parts test-real check sweep bench generate lock clean
 .DEFAULT_GOAL := help
@@ -34,7 +34,7 @@ check: $(STAMP)  ## format, lint, types, layers, tidy rules, generated files, do
 	$(BIN)/python -m fleetd.surface.metrics --check
 	$(BIN)/pytest -q tests/tidy
 
-sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 WORKFLOW=bring-up
+sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 WORKFLOW=all
 	$(BIN)/python -m tests.twin.big --seeds $(SEEDS) --workflow $(WORKFLOW)
 
 bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.json

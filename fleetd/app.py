@@ -212,6 +212,10 @@ class Daemon:
         self._rules.reads.note()
         return self.state.view.topology
 
+    def everything(self) -> Topology:
+        self._rules.reads.note()
+        return self.state.everything
+
     def ready(self, ref: Ref) -> Condition | None:
         return self.state.view.ready.get(ref)
 

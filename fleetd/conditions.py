@@ -86,8 +86,9 @@ def of(
 
 
 def _going(want: Resource, seen: Observation, judged: Sequence[Condition]) -> Condition:
-    """Of what was retired: it is as it should be when it is not there."""
-    if not seen.facts:
+    """Of what was retired: it is as it should be when it is not there, and nothing is that stood
+    on it."""
+    if not seen.facts and not want.needs:
         return _ready(want, seen.at, Truth.TRUE, GONE, "it was retired and is gone")
     told = "; ".join(_say(condition) for condition in judged[:1])
     message = f"it was retired and is still there{': ' + told if told else ''}"

@@ -56,6 +56,9 @@ class _Known:
         self._rules.reads.note()
         return self._topology
 
+    def everything(self) -> Topology:
+        return self.topology()
+
     def ready(self, ref: Ref) -> Condition | None:
         return self._ready.get(ref)
 

@@ -43,10 +43,16 @@ class SecretKeeper(SecretReader, Protocol):
 
 
 class Fleet(Protocol):
-    """What the daemon thinks of other things; for drivers that sum up their members."""
+    """What the daemon knows and thinks of other things."""
 
     def topology(self) -> Topology:
-        """Counted in `Rules.reads` by whoever implements this."""
+        """What is worked on: what the documents name, and what was retired and is not gone yet.
+        Counted in `Rules.reads` by whoever implements this."""
+        ...
+
+    def everything(self) -> Topology:
+        """Also what no document names any more: it stays, and so must what it lives on (the way
+        into its region, its rights in OpenBao). Counted likewise."""
         ...
 
     def ready(self, ref: Ref) -> Condition | None: ...

@@ -27,6 +27,8 @@ BAO_NAMESPACE = "shared-services"
 BAO_SERVICE = "openbao"
 BAO_TLS = "openbao-tls"
 DEADLINE = timedelta(seconds=30)
+FETCHED = "reconcile.external-secrets.io/managed"
+"""What External Secrets writes on a Secret that it fetched."""
 _PULLS = ("ceph-pull", "ceph-pull-services")
 _KINDS = ("secret-store", "ceph-push", *_PULLS)
 
@@ -76,7 +78,19 @@ class EsoDriver(objects.ObjectDriver):
     async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
         if want.ref.kind == "secret-store":
             return await self._more_of_store(want, seen)
-        return await self._more_of_users(want, seen)
+        return {**await self._more_of_users(want, seen), **await self.prior(want)}
+
+    async def prior(self, want: Resource) -> Facts:
+        """Of what was retired, the Secrets that were fetched and are still there."""
+        if not want.absent or want.ref.kind not in _PULLS:
+            return {}
+        left: list[str] = []
+        for manifest in self.manifests(want):
+            where = (manifest.name, manifest.namespace)
+            live = await self.read(want, manifest.backend, ("", "Secret"), *where)
+            if inside(live, "metadata", "labels").get(FETCHED) == "true":
+                left.append(manifest.name)
+        return {"left": left} if left else {}
 
     async def _more_of_store(self, want: Resource, seen: Facts) -> dict[str, Any]:
         server, _ = await self._server(want)
@@ -175,23 +189,27 @@ class EsoDriver(objects.ObjectDriver):
         ]
 
     def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
-        """The Secrets belong to nobody, so they go with what fetched them."""
+        """The Secrets belong to nobody, so they go with what fetched them; after it, for it would
+        fetch them again."""
         steps = list(super()._removal(want, seen))
-        if want.ref.kind not in _PULLS:
-            return steps
-        for step in tuple(steps):
-            # Of another kind, and so of another identity than what was looked at.
-            args = {**step.args, "group": "", "kind": "Secret", "uid": ""}
-            why = f"delete Secret {step.args['name']}: nobody fetches it any more"
+        fetched = {str(step.args["name"]): step for step in steps}
+        for name in inside(seen, "observed").get("left", ()):
+            args = {
+                "backend": want.backend,
+                "group": "",
+                "kind": "Secret",
+                "name": name,
+                "namespace": str(want.spec["install"]["namespace"]),
+            }
             steps.append(
                 make_step(
                     want,
                     objects.DELETE,
                     args,
-                    why=why,
+                    why=f"delete Secret {name}: nobody fetches it any more",
                     deadline=DEADLINE,
                     destroys=[want.ref],
-                    after=[step.id],
+                    after=[fetched[name].id] if name in fetched else (),
                 )
             )
         return steps
@@ -253,7 +271,7 @@ class EsoDriver(objects.ObjectDriver):
         return url, base64.b64encode(text.encode()).decode()
 
     def _secrets(self, want: Resource) -> Facts:
-        region = self.tools.fleet.topology().resources.get(Ref("region", want.region))
+        region = self.tools.fleet.everything().resources.get(Ref("region", want.region))
         if region is None:
             return {"address": MANAGED, "mount": "kv-v2"}
         return region.spec["secrets"]
@@ -262,7 +280,7 @@ class EsoDriver(objects.ObjectDriver):
         return str(self._secrets(want)["mount"])
 
     def _management(self, want: Resource) -> str:
-        topology = self.tools.fleet.topology()
+        topology = self.tools.fleet.everything()
         for ref in topology.regions.get(want.region, ()):
             found = topology.resources[ref]
             if ref.kind == "cluster" and found.spec.get("role") == "management":
@@ -273,7 +291,7 @@ class EsoDriver(objects.ObjectDriver):
         return str(want.spec["install"]["name"])
 
     def _want(self, ref: Ref) -> Resource:
-        return self.tools.fleet.topology().resources[ref]
+        return self.tools.fleet.everything().resources[ref]
 
 
 def _url(service: Mapping[str, Any] | None) -> str:

@@ -66,7 +66,7 @@ async def state(driver: ObjectDriver, want: Resource) -> str:
 
 async def write(driver: ObjectDriver, step: Step) -> Outcome:
     """The Secret, then a poke: a source that was refused waits up to a quarter of an hour."""
-    topology = driver.tools.fleet.topology()
+    topology = driver.tools.fleet.everything()
     want = topology.resources[step.ref]
     found = content(await driver.tools.secrets.read(step.args["access"], want))
     body = facts.copy(step.args["manifest"])

@@ -63,10 +63,10 @@ class FluxDriver(ObjectDriver):
                 return (manifests.helm_release(want, hub, self._releases(want), source),)
 
     def _hub(self, want: Resource) -> str:
-        return manifests.management(want, self.tools.fleet.topology().resources.values())
+        return manifests.management(want, self.tools.fleet.everything().resources.values())
 
     def _installation(self, want: Resource) -> list[Manifest]:
-        everything = self.tools.fleet.topology().resources.values()
+        everything = self.tools.fleet.everything().resources.values()
         bodies = [
             *installation.operator(want),
             installation.instance(want),
@@ -325,8 +325,11 @@ class FluxDriver(ObjectDriver):
             )
         if want.ref.kind == "flux-source" and seen:
             # The password first: without the source nobody would know of it.
+            steps = self._removal(want, seen)
+            if observed.get("credentials") in (None, "missing", "none"):
+                return steps
             password = self._delete_secret(want, manifests.credentials_name(want.region))
-            return [password, *self._removal(want, seen)]
+            return [password, *steps]
         steps = self._removal(want, seen)
         if want.ref.kind != "flux":
             return steps

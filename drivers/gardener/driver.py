@@ -70,6 +70,8 @@ class GardenerDriver(ObjectDriver):
         match want.ref.kind:
             case "credentials-binding":
                 await self._login.enter(f"metal:{want.region}")
+            case "cloud-profile" | "seed" if want.absent:
+                return {}  # others keep them: they stay
             case "cloud-profile":
                 return await profiles.profile(self, want)
             case "seed":

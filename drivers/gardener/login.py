@@ -47,7 +47,7 @@ class Login:
         self._tools.clusters.put(backend, kubeconfig)
 
     def document(self, region: str) -> Resource:
-        found = self._tools.fleet.topology().resources.get(Ref("region", region))
+        found = self._tools.fleet.everything().resources.get(Ref("region", region))
         if found is None:
             raise secrets.SecretError(f"no document describes region {region}; add it")
         return found

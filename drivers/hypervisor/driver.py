@@ -21,6 +21,7 @@ from fleetd.kube.objects import ObjectDriver
 from fleetd.vocabulary import (
     Condition,
     Done,
+    Failed,
     Observation,
     Outcome,
     Step,
@@ -96,7 +97,7 @@ class HypervisorDriver(ObjectDriver):
 
     async def _ask(self, want: Resource, going: Sequence[str]) -> look.Nova:
         cloud = str(want.spec["cloud"])
-        plane = self.tools.fleet.topology().resources.get(Ref("controlplane", cloud))
+        plane = self.tools.fleet.everything().resources.get(Ref("controlplane", cloud))
         if plane is None:
             return look.Nova(asked=False, said=f"there is no controlplane/{cloud}")
         namespace = str(plane.spec["install"]["namespace"])
@@ -114,7 +115,9 @@ class HypervisorDriver(ObjectDriver):
 
     def _tests(self, want: Resource) -> bool:
         """Whether the cloud has what the test of a new host needs: it boots from a volume."""
-        test = self.tools.fleet.topology().resources.get(Ref("smoke-test", str(want.spec["cloud"])))
+        test = self.tools.fleet.everything().resources.get(
+            Ref("smoke-test", str(want.spec["cloud"]))
+        )
         return test is None or any(need.kind == "cinder" for need in test.needs)
 
     # Judging.
@@ -186,6 +189,8 @@ class HypervisorDriver(ObjectDriver):
 
     async def act(self, step: Step) -> Outcome:
         args = step.args
+        if step.verb == leaving.REFUSE:
+            return Failed("MachinesRun", str(args["why"]), retry=False)
         client = self.tools.clusters.client(args["backend"])
         match step.verb:
             case "label-node":

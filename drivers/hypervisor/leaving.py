@@ -18,6 +18,7 @@ from fleetd.vocabulary import Step, make_step
 from topology.resource import Facts, Resource
 
 DEADLINE = timedelta(seconds=30)
+REFUSE = "refuse"
 
 
 def set_spec(want: Resource, host: Facts, spec: Facts, why: str, *, destroys: bool = False) -> Step:
@@ -52,8 +53,16 @@ def follow(want: Resource, seen: Facts) -> list[Step]:
 
 
 def removal(want: Resource, seen: Facts) -> list[Step]:
-    """All hosts of a retired cluster, each when it can."""
+    """All hosts of a retired cluster, each when it can; none while machines run that only hosts
+    of the same cluster could take: they would be moved from one that goes to another."""
     steps: list[Step] = []
+    stranded = _stranded(seen)
+    if stranded:
+        why = (
+            f"machines run on {', '.join(stranded)}, and no host of another cluster can take "
+            "them; move or delete them first"
+        )
+        return [make_step(want, REFUSE, {"why": why}, why=why, deadline=DEADLINE)]
     for host in seen["objects"]:
         name = str(host["metadata"]["name"])
         node = facts.part(seen, "nodes", name)
@@ -108,6 +117,14 @@ def has_room(seen: Facts, name: str) -> bool:
         return bool(nova["room"])
     leaving = {one["metadata"]["name"] for one in seen["objects"] if one["spec"].get("maintenance")}
     return any(other not in leaving and other != name for other in seen["nova"]["working"])
+
+
+def _stranded(seen: Facts) -> list[str]:
+    """Hosts with machines, if there are hosts of this cluster only."""
+    known = {str(one["metadata"]["name"]): one["observed"]["nova"] for one in seen["objects"]}
+    if any(other not in known for other in seen["nova"]["hosts"]):
+        return []
+    return [name for name, nova in sorted(known.items()) if nova.get("servers")]
 
 
 def all_gone(want: Resource, hosts: Sequence[Facts]) -> bool:

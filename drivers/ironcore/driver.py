@@ -72,7 +72,7 @@ class IroncoreDriver(ObjectDriver):
         if self.tools.clusters.has(backend):
             return
         name = backend.partition(":")[2]
-        region = self.tools.fleet.topology().resources.get(Ref("region", name))
+        region = self.tools.fleet.everything().resources.get(Ref("region", name))
         if region is None:
             raise secrets.SecretError(f"no document describes region {name}; add it")
         access: Facts = region.spec["metal"]["access"]
@@ -81,7 +81,7 @@ class IroncoreDriver(ObjectDriver):
     async def _enter_again(self, backend: str) -> None:
         """The kubeconfig may have been replaced since it was read."""
         name = backend.partition(":")[2]
-        region = self.tools.fleet.topology().resources.get(Ref("region", name))
+        region = self.tools.fleet.everything().resources.get(Ref("region", name))
         if region is None:
             return
         try:
@@ -94,6 +94,8 @@ class IroncoreDriver(ObjectDriver):
         await self._enter(want.backend)
         if want.ref.kind == "server":
             return await self._server(want)
+        if want.absent:
+            return {}  # the operators were there before us, and stay
         return await super()._look(want)
 
     async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
@@ -114,7 +116,8 @@ class IroncoreDriver(ObjectDriver):
         bmc = await self.read(want, want.backend, manifests.BMC, want.ref.name)
         server = await self.read(want, want.backend, manifests.SERVER, manifests.server_name(want))
         if want.absent and bmc is None and server is None:
-            return {}
+            left = await self._secret_left(want)
+            return {"observed": {"secret": "left"}} if left else {}
         known = await self._bmcs.known(want)
         observed: dict[str, Any] = {**known.answer.facts, "secret": known.secret}
         if known.answer.hangs:
@@ -136,6 +139,14 @@ class IroncoreDriver(ObjectDriver):
             }
             observed |= _told(bmc)
         return {**seen, "parts": parts, "observed": observed}
+
+    async def _secret_left(self, want: Resource) -> bool:
+        """Whether the password that fleetd wrote outlived its BMC. Not from a cache: what is
+        secret is not kept."""
+        there = self.tools.clusters.client(want.backend)
+        live = await there.get(await there.find(manifests.GROUP, "BMCSecret"), want.ref.name)
+        labels: Facts = (live or {}).get("metadata", {}).get("labels") or {}
+        return labels.get(facts.OWNER) == objects.owner(want)
 
     # Deciding
 
@@ -204,7 +215,8 @@ class IroncoreDriver(ObjectDriver):
             )
             return [make_step(want, REFUSED, {"why": why}, why=why, deadline=DEADLINE)]
         steps = list(super()._removal(want, seen))
-        if steps and seen.get("observed", {}).get("secret") != "missing":
+        held = seen.get("observed", {}).get("secret", "missing")
+        if (steps or not seen.get("parts")) and held != "missing":
             named = {
                 "backend": want.backend,
                 "group": manifests.GROUP,
@@ -220,7 +232,7 @@ class IroncoreDriver(ObjectDriver):
                     why=f"delete the BMC password of {want.ref.name}: it was retired",
                     deadline=DEADLINE,
                     destroys=[want.ref],
-                    after=[steps[-1].id],
+                    after=[steps[-1].id] if steps else (),
                 )
             )
         return steps
@@ -253,7 +265,7 @@ class IroncoreDriver(ObjectDriver):
                 return await super().act(step)
 
     async def _write_secret(self, step: Step) -> Outcome:
-        want = self.tools.fleet.topology().resources.get(step.ref)
+        want = self.tools.fleet.everything().resources.get(step.ref)
         if want is None:
             return Failed("NoDocument", f"no document names {step.ref} any more", retry=False)
         login = await self._bmcs.login(want)

@@ -180,7 +180,7 @@ class IronicDriver:
         return {"cooling": True} if now - failed < COOL else {}
 
     async def _ask(self, region: str, call: Callable[[client.Ironic], T]) -> T:
-        document = self.tools.fleet.topology().resources.get(Ref("region", region))
+        document = self.tools.fleet.everything().resources.get(Ref("region", region))
         if document is None:
             raise secrets.SecretError(f"no document describes region {region}; add it")
         metal: Facts = document.spec["metal"]
@@ -236,7 +236,7 @@ class IronicDriver:
     async def _carry_out(self, step: Step) -> Outcome:
         region = str(step.args["region"])
         if step.verb == PASSWORD:
-            want = self.tools.fleet.topology().resources.get(step.ref)
+            want = self.tools.fleet.everything().resources.get(step.ref)
             if want is None:
                 return Failed("NoDocument", f"no document names {step.ref} any more", retry=False)
             who = await self._login(want)

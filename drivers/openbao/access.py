@@ -91,7 +91,7 @@ class Access:
             raise client.Unreachable(str(closed)) from None
 
     async def address(self, want: Resource) -> str:
-        told = fleet.secrets_of(self._tools.fleet.topology(), want)
+        told = fleet.secrets_of(self._tools.fleet.everything(), want)
         if told["address"] != MANAGED:
             return str(told["address"])
         service = await self._service(self._backend(want), SERVICE)
@@ -126,7 +126,7 @@ class Access:
         """For `tools.secrets`: what a document names by `{openbao: {path, key}}`."""
         named: Facts = access["openbao"]
         path, key = str(named["path"]), str(named.get("key") or "value")
-        mount = str(fleet.secrets_of(self._tools.fleet.topology(), want)["mount"])
+        mount = str(fleet.secrets_of(self._tools.fleet.everything(), want)["mount"])
         try:
             found = await self.ask(want, lambda bao: bao.secret(mount, path))
         except client.BaoError as cause:
@@ -139,7 +139,7 @@ class Access:
         known = self._tokens.get(want.region)
         if known is not None:
             return known
-        topology = self._tools.fleet.topology()
+        topology = self._tools.fleet.everything()
         told = fleet.secrets_of(topology, want)
         if told["address"] == MANAGED:
             found = await self.output(self._backend(want))
@@ -154,7 +154,7 @@ class Access:
         return token
 
     def _backend(self, want: Resource) -> str:
-        cluster = fleet.management(self._tools.fleet.topology(), want)
+        cluster = fleet.management(self._tools.fleet.everything(), want)
         return f"cluster:{cluster}"
 
     async def _service(self, backend: str, name: str) -> dict[str, Any] | None:

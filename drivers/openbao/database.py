@@ -18,6 +18,7 @@ from topology.resource import Facts, Resource
 
 CONNECT = "connect"
 ROLE = "write-role"
+DROP = "drop"
 ENGINE = "database/mariadb"
 INSTANCE = "openstack-db"
 TTL = "48h"
@@ -67,8 +68,36 @@ class Database(Part):
                 steps.append(make_step(want, ROLE, args, why=why, deadline=DEADLINE, after=after))
         return steps
 
+    def removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        """The roles first: without the connection nobody could tell whose they were. Users that
+        were made end with their lease."""
+        if not seen:
+            return ()
+        there = [name for name in self._roles(want) if name not in seen["roles"]["names"]]
+        paths = [f"{ENGINE}/roles/{name}" for name in there]
+        if seen["connection"] == "works":
+            paths.append(f"{ENGINE}/config/{want.spec['cloud']}")
+        steps: list[Step] = []
+        for path in paths:
+            steps.append(
+                make_step(
+                    want,
+                    DROP,
+                    {"path": path},
+                    why=f"delete {path} in OpenBao: it was retired",
+                    deadline=DEADLINE,
+                    destroys=[want.ref],
+                    after=[steps[-1].id] if steps else (),
+                )
+            )
+        return steps
+
     async def act(self, want: Resource, step: Step) -> Outcome:
         match step.verb:
+            case "drop":
+                path = str(step.args["path"])
+                await self.ask(want, lambda bao: bao.ask("delete", path))
+                return Done()
             case "connect":
                 return await self._connect(want, step.args)
             case "write-role":

@@ -123,4 +123,4 @@ class OpenBaoDriver(objects.ObjectDriver):
         return found
 
     def _want(self, ref: Ref) -> Resource | None:
-        return self.tools.fleet.topology().resources.get(ref)
+        return self.tools.fleet.everything().resources.get(ref)

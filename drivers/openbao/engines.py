@@ -26,6 +26,8 @@ def wanted(kv: str) -> Mapping[str, dict[str, Any]]:
 class Engines(Part):
     async def look(self, want: Resource, seen: dict[str, Any]) -> dict[str, Any]:
         del seen
+        if want.absent:
+            return {}  # they go with OpenBao itself; in one of somebody else's they stay
         found = await self.ask(want, lambda bao: bao.read("sys/mounts") or {})
         missing: list[str] = []
         wrong: list[str] = []

@@ -60,7 +60,7 @@ class Part:
     # Helpers.
 
     def topology(self) -> Topology:
-        return self.tools.fleet.topology()
+        return self.tools.fleet.everything()
 
     def mount(self, want: Resource) -> str:
         return str(fleet.secrets_of(self.topology(), want)["mount"])

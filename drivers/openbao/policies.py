@@ -16,6 +16,8 @@ WRITE = "write-policy"
 class Policies(Part):
     async def look(self, want: Resource, seen: dict[str, Any]) -> dict[str, Any]:
         del seen
+        if want.absent:
+            return {}  # they go with OpenBao itself; in one of somebody else's they stay
         asked = self._wanted(want)
 
         def read(bao: Bao) -> dict[str, str]:

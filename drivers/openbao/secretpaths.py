@@ -3,7 +3,8 @@ The bootstrap secrets of a control plane: made once, never overwritten.
 
 Each is written with cas=0, so that of two writers one wins and nobody's value is lost. The
 metadata is stamped first: a path that is pushed to later must carry it, and a stamp without a
-version still counts as missing.
+version still counts as missing. When the control plane is retired, what fleetd made goes, with all
+its versions; what others put beside it stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from topology.resource import Facts, Resource
 
 MAKE = "make-secret"
 STAMP = "stamp"
+FORGET = "forget-secret"
 MANAGED_BY = "managed-by"
 PUSHER = "external-secrets"
 MAKER = "fleetd-made"
@@ -58,6 +60,9 @@ def wanted(cluster: str, clouds: Sequence[fleet.Cloud]) -> list[Bootstrap]:
 class SecretPaths(Part):
     async def look(self, want: Resource, seen: dict[str, Any]) -> dict[str, Any]:
         del seen
+        if want.absent:
+            left = await self._left(want)
+            return {"left": left} if left else {}
         asked, mount = self._wanted(want), self.mount(want)
         known = await self.ask(
             want, lambda bao: {one.path: bao.metadata(mount, one.path) for one in asked}
@@ -102,8 +107,44 @@ class SecretPaths(Part):
                 steps.append(make_step(want, STAMP, {"path": one.path}, why=why, deadline=DEADLINE))
         return steps
 
+    async def _left(self, want: Resource) -> list[str]:
+        """Also what was made for clouds that are gone by now; the mark tells."""
+        cluster, mount = str(want.spec["cluster"]), self.mount(want)
+
+        def walk(bao: Bao) -> list[str]:
+            paths = [f"infrastructure/mariadb-{cluster}"]
+            folders = [f"bootstrap/openstack-{cluster}"]
+            while folders:
+                folder = folders.pop()
+                for key in bao.keys(f"{mount}/metadata/{folder}"):
+                    where = folders if key.endswith("/") else paths
+                    where.append(f"{folder}/{key.rstrip('/')}")
+            return sorted(
+                path
+                for path in paths
+                if inside(bao.metadata(mount, path), "custom_metadata").get(MAKER) == want.ref.name
+            )
+
+        return await self.ask(want, walk)
+
+    def removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        return [
+            make_step(
+                want,
+                FORGET,
+                {"path": path},
+                why=f"delete the secret {path}: it was retired",
+                deadline=DEADLINE,
+                destroys=[want.ref],
+            )
+            for path in seen.get("left", ())
+        ]
+
     async def act(self, want: Resource, step: Step) -> Outcome:
         mount, path = self.mount(want), str(step.args["path"])
+        if step.verb == FORGET:
+            await self.ask(want, lambda bao: bao.ask("delete", f"{mount}/metadata/{path}"))
+            return Done()
         if step.verb == STAMP:
             await self.ask(want, lambda bao: bao.stamp(mount, path, {MANAGED_BY: PUSHER}))
             return Done()

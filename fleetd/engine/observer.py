@@ -220,8 +220,11 @@ class Observer:
         again: as long as the orphan is known, so is its retirement."""
         for table in (records.CONDITIONS, records.ORPHANS, records.RETIRED):
             await self._store.put(table, {str(ref): None})
+        waited = self._state.view.topology.needed_by.get(ref, ())
         self._state.bury(ref)
         self._looks.drop(ref)
+        for other in waited:
+            self._looks.add(other, priority=queue.SOON)
 
     def _next_look(self, ref: Ref, seen: Observation, ready: Condition) -> None:
         if seen.facts is None:

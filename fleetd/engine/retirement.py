@@ -7,6 +7,7 @@ gone it is buried: forgotten, with its record. Only orphans can be retired; what
 names would be made again, so the document is to be changed first.
 """
 
+import graphlib
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,8 +53,10 @@ def check(
         needed = sorted(going & resource.needs)
         if needed:
             raise CannotRetire(f"{other} still needs {needed[0]}; remove that need first")
+    # A sum needs its parts to be Ready, not to be: their going breaks nothing of it.
+    free = going | retired | _sums(orphans).keys()
     for other, orphan in orphans.items():
-        needed = sorted(going & orphan.needs) if other not in going | retired else []
+        needed = sorted(going & orphan.needs) if other not in free else []
         if needed:
             head = orphan.owner if orphan.owner in orphans else other
             raise CannotRetire(
@@ -62,23 +65,47 @@ def check(
 
 
 def tombstones(orphans: Mapping[Ref, Resource], retired: AbstractSet[Ref]) -> dict[Ref, Resource]:
-    """The retired orphans as resources that are wanted absent, with their needs reversed."""
+    """The retired orphans as resources that are wanted absent, with their needs reversed. Only a
+    sum (a cloud, a region, a pool) goes after what it is the sum of: as long as there is something
+    of it, others ask what it was. And what needs a sum needs its parts."""
     going = {ref: orphan for ref, orphan in orphans.items() if ref in retired}
-    users: dict[Ref, set[Ref]] = {ref: set() for ref in going}
+    sums = _sums(going)
+    waits: dict[Ref, set[Ref]] = {ref: set() for ref in going}
     for ref, orphan in going.items():
-        for need in orphan.needs:
-            if need in users:
-                users[need].add(ref)
-    highest = max((orphan.rank for orphan in going.values()), default=0)
+        for need in orphan.needs & going.keys():
+            if ref in sums:
+                waits[ref].add(need)
+            else:
+                waits[need].add(ref)
+                for part in sums.get(need, ()):
+                    waits[part].add(ref)
+    for ref, parts in sums.items():
+        waits[ref].update(parts)
+    ranks: dict[Ref, int] = {}
+    for ref in graphlib.TopologicalSorter(waits).static_order():
+        ranks[ref] = max((ranks[need] + 1 for need in waits[ref]), default=0)
     return {
         ref: replace(
             orphan,
             absent=True,
-            needs=frozenset(users[ref]),
-            rank=highest - orphan.rank,
+            needs=frozenset(waits[ref]),
+            rank=ranks[ref],
             generation=fingerprint(orphan.driver, {**orphan.spec, "absent": True}),
         )
         for ref, orphan in going.items()
+    }
+
+
+def _sums(going: Mapping[Ref, Resource]) -> dict[Ref, list[Ref]]:
+    """What stands for a document and is no ground for its parts, with the parts."""
+    parts: dict[Ref, list[Ref]] = {ref: [] for ref, one in going.items() if one.owner == ref}
+    for ref, one in going.items():
+        if one.owner is not None and one.owner != ref and one.owner in parts:
+            parts[one.owner].append(ref)
+    return {
+        ref: found
+        for ref, found in parts.items()
+        if found and not any(ref in going[part].needs for part in found)
     }
 
 
@@ -159,7 +186,8 @@ class Joined(Topology):
 
 
 def together(declared: Topology, tombs: Mapping[Ref, Resource]) -> Topology:
-    """What the planner works on."""
+    """What should be there, and what is there besides: tombstones for the planner, orphans for
+    drivers that look something up."""
     if not tombs:
         return declared
     order = sorted(tombs.values(), key=lambda tomb: (tomb.rank, tomb.ref))

@@ -45,6 +45,8 @@ class State:
     view: View = field(default_factory=_empty_view)
     declared: Topology = EMPTY
     """What the documents ask for; the view's topology has what is to go as well."""
+    everything: Topology = EMPTY
+    """The view's topology and all orphans."""
     retired: frozenset[Ref] = frozenset()
     """Orphans that a person retired."""
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
@@ -83,6 +85,7 @@ class State:
         view.topology = topology
         view.orphans.clear()
         view.orphans.update(orphans)
+        self.everything = retirement.together(topology, self._left())
         for known in (view.ready, view.attempts):
             for ref in [ref for ref in known if ref not in topology.resources]:
                 del known[ref]
@@ -126,9 +129,15 @@ class State:
             known.pop(ref, None)
         self._mark((ref, *joined.needed_by.get(ref, ())))
         view.topology = retirement.without(joined, ref)
+        self.everything = retirement.together(view.topology, self._left())
         self.planner.remove(view, ref)
         if view.topology.digest != joined.digest:
             self.dirty.update(view.topology.regions)
+
+    def _left(self) -> dict[Ref, Resource]:
+        """Orphans that nobody has retired."""
+        there = self.view.topology.resources
+        return {ref: orphan for ref, orphan in self.view.orphans.items() if ref not in there}
 
     def set_policy(self, policy: Policy) -> None:
         self.policy = policy

@@ -196,13 +196,17 @@ class Clusters:
     async def run(self) -> None:
         """Owns the caches and connections; until cancelled. After it nothing is open."""
         try:
-            async with asyncio.TaskGroup() as self._group:
-                while True:
-                    await asyncio.sleep(TEND)
-                    self._give_up_unused()
-                    await self._close_old(self._clock.monotonic())
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                try:
+                    while True:
+                        await asyncio.sleep(TEND)
+                        self._give_up_unused()
+                        await self._close_old(self._clock.monotonic())
+                finally:
+                    # A group that ends takes no new task; whoever asks for a cache is told.
+                    self._group = None
         finally:
-            self._group = None
             await self.close()
 
     async def close(self) -> None:

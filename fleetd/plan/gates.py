@@ -54,7 +54,8 @@ def opening(policy: Policy, region: str, now: datetime) -> Opening:
 
 
 def grave(step: Step, table: Table, region: str) -> frozenset[Ref]:
-    """The servers of the region that a step disrupts or destroys, and the clusters it destroys."""
+    """The servers of the region that a step disrupts or destroys, and the clusters it destroys;
+    not what a person retired: its end was asked for by name."""
     touched = step.disrupts | step.destroys if step.destroys else step.disrupts
     found = [ref for ref in touched if _is_grave(ref, step, table, region)]
     # Mostly it is all of them, and a set that is there already weighs nothing.
@@ -62,10 +63,12 @@ def grave(step: Step, table: Table, region: str) -> frozenset[Ref]:
 
 
 def _is_grave(ref: Ref, step: Step, table: Table, region: str) -> bool:
+    if ref not in step.disrupts and retired(ref, table):
+        return False
     if ref.kind == SERVER:
         row = table.index.get(ref)
         return row is None or table.resources[row].region == region
-    return ref.kind == CLUSTER and ref in step.destroys and not retired(ref, table)
+    return ref.kind == CLUSTER and ref in step.destroys
 
 
 def retired(ref: Ref, table: Table) -> bool:

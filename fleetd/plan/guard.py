@@ -99,7 +99,7 @@ class _Look:
         lost = {ref for step in self.plan.steps for ref in self._lost(step) if ref.kind == CLUSTER}
         for ref in sorted(lost):
             yield f"destroys {ref}, and nobody consented"
-        touched = {ref for step in self.plan.steps for ref in step.disrupts | step.destroys}
+        touched = {ref for step in self.plan.steps for ref in (*step.disrupts, *self._lost(step))}
         if not touched:
             return
         servers = _servers(topology.regions.get(region, ()))

@@ -25,11 +25,16 @@ class Keys:
     """Implements `fleetd.tools.SecretKeeper` for a world."""
 
     def __init__(self, world: World, topology: Topology) -> None:
+        self._world = world
         self._values = values(world, topology)
         self._readers: dict[str, Reader] = {}
 
     def take(self, folders: Mapping[Ref, Path]) -> None:
         """Nothing here is read from a file."""
+
+    def also(self, topology: Topology) -> None:
+        """What other documents name is there too: a secret does not go with its document."""
+        self._values = {**values(self._world, topology), **self._values}
 
     def provide(self, kind: str, reader: Reader) -> None:
         self._readers[kind] = reader

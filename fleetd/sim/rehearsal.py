@@ -181,7 +181,6 @@ class _Rehearsal:
             topology=topology,
             catalogue=self._script.catalogue,
             policy=self._script.policy,
-            orphans={},
         )
         stage.judge.limit(topology, self._script.policy)
         self._twin = Twin(stage.world, stage.net, stage.store, wanted, self._script.modules)

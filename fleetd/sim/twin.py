@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fleetd.engine import loading, queue, recovery
+from fleetd.engine import acceptance, loading, queue, records, recovery
+from fleetd.engine.commands import Commands
 from fleetd.engine.core import Core, Tuning
 from fleetd.engine.observer import Pace, calm_pace
 from fleetd.engine.supervisor import Upkeep
@@ -26,7 +27,7 @@ from fleetd.store.base import Store
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Driver, Truth
 from topology.catalogue import Component
-from topology.resource import Ref, Resource, Topology
+from topology.resource import EMPTY, Ref, Topology
 
 WORKERS = 32
 """Looks at once. Each is a task, and a seed has thousands of them."""
@@ -39,7 +40,6 @@ class Wanted:
     topology: Topology
     catalogue: Mapping[str, Component]
     policy: Policy
-    orphans: Mapping[Ref, Resource]
 
 
 def tuning(policy: Policy) -> Tuning:
@@ -90,11 +90,12 @@ class Twin:
         self.clusters = Clusters(net.kube, gates=gates, clock=self.clock, rng=rng, wake=self._wake)
         self._rules = rules = Rules()
         rules.take(wanted.catalogue)
+        self._keys = Keys(world, wanted.topology)
         tools = Tools(
             clock=self.clock,
             clusters=self.clusters,
             net=Ways(net, gates, self.clock),
-            secrets=Keys(world, wanted.topology),
+            secrets=self._keys,
             rules=rules,
             fleet=self,
         )
@@ -109,6 +110,14 @@ class Twin:
             reads=rules.reads,
         )
         self.core.state.set_policy(wanted.policy)
+        self.commands = Commands(
+            self.core.state,
+            store,
+            self.clock,
+            wake=self._wake,
+            asked=lambda: "",
+            nudge=lambda: None,
+        )
 
     def _wake(self, ref: Ref) -> None:
         """The core is made of drivers, drivers of tools, and tools wake the core."""
@@ -118,15 +127,30 @@ class Twin:
         self._rules.reads.note()
         return self.core.state.view.topology
 
+    def everything(self) -> Topology:
+        self._rules.reads.note()
+        return self.core.state.everything
+
     def ready(self, ref: Ref) -> Condition | None:
         return self.core.state.view.ready.get(ref)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; as `fleetd.app.Daemon.run` does it."""
         state = self.core.state
-        state.accept(self.wanted.topology, self.wanted.orphans)
+        rows = await self.store.load(records.ACCEPTED)
+        old = records.decode_topology(rows) or EMPTY
+        orphans = records.decode_orphans(await self.store.load(records.ORPHANS))
+        retired = await self.store.load(records.RETIRED)
+        state.retired = frozenset(records.parse_ref(name) for name in retired)
+        state.accept(old, {ref: one for ref, one in orphans.items() if ref not in old.resources})
+        await self.commands.restore()
         backoff = self.core.tuning.backoff
         await recovery.recover(state, self.store, self.clock, backoff, self._rng)
+        # Whoever runs a twin on these documents has agreed to them.
+        offered = acceptance.offer(old, self.wanted.topology, rows, state.policy.consents)
+        await acceptance.accept(state, self.store, offered)
+        if state.everything is not self.wanted.topology:
+            self._keys.also(state.everything)
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self.clusters.run(), name="clusters")
             await self.core.supervisor.run(stop)

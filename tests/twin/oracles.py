@@ -173,7 +173,7 @@ def _deleted(region: Region) -> Iterator[str]:
     """I2: fleetd deletes only what a person retired or approved, and in a trial nobody does
     but by retiring orphans."""
     for deed in region.ledger.deeds:
-        if deed.method == "DELETE" and not region.orphans:
+        if deed.method == "DELETE" and not region.unnamed():
             yield f"I2: deleted, and nobody asked for it: {deed}"
 
 

@@ -241,10 +241,7 @@ PAGED = Trial("rest, five objects to a page", moments.HEALTHY, trials.RESTART.st
 
 
 def _without_cloud(region: Region) -> None:
-    before = dict(region.topology.resources)
-    workflows.change(region, {}, without="kind: Cloud")
-    left = region.topology.resources
-    region.orphans = {ref: one for ref, one in before.items() if ref not in left}
+    workflows.change(region, without=[workflows.CLOUD])
 
 
 UNNAMED = script("the document of the cloud goes", [(1, _nothing)], first=_without_cloud, least=4)
@@ -323,7 +320,6 @@ def _without_server(region: Region) -> None:
     known = region.topology
     left = {ref: one for ref, one in known.resources.items() if ref != SERVER}
     edges = tuple(edge for edge in known.edges if SERVER not in (edge.source, edge.target))
-    region.orphans = {SERVER: known.resources[SERVER]}
     region.topology = Topology(digest=known.digest + "-", resources=left, edges=edges)
 
 

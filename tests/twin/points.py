@@ -1,36 +1,58 @@
 """
-Crash points of a workflow on a simulated region, by forking at each of them.
+Crash points of workflows on a simulated region, by forking at each of them.
 
-One run goes through the workflow. Whenever it comes to a side of a write, the process is forked:
-the child's power goes off right there, it starts a new daemon on what is left, runs to the end and
-reports; the parent goes on as if nothing had happened. Nothing is replayed, so each point costs
-only what is left of the workflow after it. Points are told apart by verb, kind of object and side
-(before an object is there, its kind does not matter); `every` takes all instead of one of each.
+A workflow is run once to count its points, and once to fork at them: the child's power goes off
+right there, it starts a new daemon on what is left, runs to the end and reports; the parent goes
+on as if nothing had happened. Nothing is replayed, so each point costs only what is left of the
+workflow after it, and all workflows that begin with a region at rest share one bring-up. Points
+are told apart by workflow, verb, kind of object, kind of backend and side (before an object is
+there, its kind does not matter); of each class the last is tried, which has the least left to do,
+or every single one.
 """
 
 import asyncio
 import json
 import os
 import tempfile
+import time
 import traceback
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleetd.sim import loop
+from fleetd.sim.twin import Twin
 from tests.twin.stage import Power, Region
 
 SIDES = ("intent", "before", "inside", "after")
 
 Workflow = Callable[["Run"], Coroutine[Any, Any, None]]
+Say = Callable[[Twin], Awaitable[None]]
+Class = tuple[str, str]
+"""Side, and what is written."""
 
 
-@dataclass(frozen=True)
-class Report:
-    point: str
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What one workflow's sweep came to."""
+
+    name: str
+    classes: int
+    points: int
     broken: list[str]
-    picture: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    every: bool = False
+    """Each write, not one of each class."""
+    at_once: int = 2
+    nth: int = 1
+    """Only each n-th class."""
+    tell: Callable[[str], None] = lambda _: None
 
 
 class Ended(BaseException):
@@ -40,55 +62,45 @@ class Ended(BaseException):
 class Run:
     """What a workflow is given: a region, and a way to have daemons live on it."""
 
-    def __init__(
-        self, region: Region, folder: Path, *, every: bool, at_once: int, nth: int
-    ) -> None:
+    def __init__(self, region: Region, folder: Path, wanted: "Counter[Class] | None") -> None:
+        """`wanted` is how often each class comes, from a run that counted; None: count."""
         self.region = region
-        self._folder = folder
-        self._every = every
-        self._at_once = at_once
-        self._nth = nth
-        self._seen: set[tuple[str, str]] = set()
-        self._children: list[int] = []
         self.point = ""
         """Where this child's power went; empty in the parent."""
         self.points = 0
+        self.met: Counter[Class] = Counter()
+        self._folder = folder
+        self._wanted = wanted
+        self._children: list[int] = []
+        self.how = How()
 
-    async def reach(self, *, hunt: bool) -> None:
+    async def reach(self, *, hunt: bool = True, say: Say | None = None) -> None:
         """Have a daemon live until all is as it should be. With `hunt`, fork at each side of each
-        write on the way; in a child the power is cut there and another daemon goes on."""
+        write on the way; in a child the power is cut there and another daemon goes on. `say` is
+        what a person keeps telling it."""
         power = Power(at=self._at if hunt and not self.point else lambda _side, _what: False)
-        reached = await self.region.live(power, until=lambda twin: twin.quiet())
+        reached = await self.region.live(power, until=self.region.settled(), say=say)
         if self.point and not reached:
-            reached = await self.region.live(Power(), until=lambda twin: twin.quiet())
+            reached = await self.region.live(Power(), until=self.region.settled(), say=say)
         broken = await self.region.judge(reached=reached)
         if broken:
-            await self._tell(broken)
+            await self.end(broken)
 
-    async def finish(self) -> list[str]:
-        """At the end of a workflow: rest, and in a child the report."""
-        broken = [*await self.region.judge(reached=True), *await self.region.rest()]
-        if self.point:
-            await self._tell(broken)
-        return broken
-
-    async def _tell(self, broken: list[str]) -> None:
+    async def end(self, broken: list[str]) -> None:
+        """In a child the report; in the parent nothing may be broken."""
         if not self.point:
             raise AssertionError(f"the run without a fault is broken: {broken}")
-        report = {"point": self.point, "broken": broken, "picture": self.region.picture()}
-        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(report), "utf-8")
+        _report(self._folder, self.point, broken, self.region.picture())
         raise Ended
 
     def _at(self, side: str, what: str) -> bool:
         """The parent never loses its power; its children do."""
         key = (side, what if side == "inside" else _group(what))
-        if not self._every and key in self._seen:
-            return False
-        self._seen.add(key)
-        if not self._every and len(self._seen) % self._nth:
+        self.met[key] += 1
+        if self._wanted is None or not self._chosen(key):
             return False
         self.points += 1
-        self._wait(self._at_once - 1)
+        self.wait(self.how.at_once - 1)
         running = asyncio.get_running_loop()
         child = os.fork()
         if child == 0:
@@ -98,76 +110,145 @@ class Run:
             self._children = []
             return True
         self._children.append(child)
+        if self.points % 10 == 0:
+            self.how.tell(f"{self.points} points")
         return False
 
-    def _wait(self, most: int) -> None:
+    def _chosen(self, key: Class) -> bool:
+        if self.how.every:
+            return True
+        assert self._wanted is not None
+        number = sorted(self._wanted).index(key)
+        return number % self.how.nth == 0 and self.met[key] == self._wanted[key]
+
+    def wait(self, most: int) -> None:
         while len(self._children) > most:
             gone, _ = os.wait()
             if gone in self._children:
                 self._children.remove(gone)
 
-    def reports(self) -> list[Report]:
-        self._wait(0)
-        found = [
-            json.loads(path.read_text("utf-8")) for path in sorted(self._folder.glob("*.json"))
-        ]
-        return [Report(one["point"], one["broken"], one["picture"]) for one in found]
+
+def _report(folder: Path, point: str, broken: list[str], picture: Mapping[str, str]) -> None:
+    _write(folder / f"{os.getpid()}.json", {"point": point, "broken": broken, "picture": picture})
+
+
+def _write(path: Path, found: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(found), "utf-8")
+
+
+def _reports(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def _answer(child: int, path: Path) -> dict[str, Any]:
+    os.waitpid(child, 0)
+    return json.loads(path.read_text("utf-8"))
 
 
 def _group(what: str) -> str:
-    """An object is applied by the same lines whatever its kind; only once it is there does it
-    matter what it is."""
-    return "apply" if what.startswith("apply ") else what
+    """An object is applied or deleted by the same lines whatever its kind; only once it is there
+    or gone does it matter what it is."""
+    verb = what.partition(" ")[0]
+    return verb if verb in ("apply", "delete") else what
 
 
 def sweep(
-    workflow: Workflow,
+    workflows: Mapping[str, Workflow],
     make: Callable[[], Region],
-    *,
-    every: bool = False,
-    at_once: int = 2,
-    nth: int = 1,
-) -> tuple[int, list[str]]:
-    """How many points were tried, and what is broken. `nth`: only each n-th class of points."""
-    with tempfile.TemporaryDirectory(prefix="fleetd-points-") as folder:
-
-        def run() -> Run:
-            return Run(make(), Path(folder), every=every, at_once=at_once, nth=nth)
-
-        return loop.run(_sweep(workflow, run, Path(folder)))
+    start: Workflow,
+    how: How | None = None,
+) -> list[Sweep]:
+    """Sweeps each of `workflows`; `start` brings the region to where all but itself begin."""
+    return loop.run(_sweep_all(workflows, make, start, how or How()))
 
 
-async def _sweep(
-    workflow: Workflow, begin: Callable[[], Run], folder: Path
-) -> tuple[int, list[str]]:
-    run = begin()
-    try:
-        await workflow(run)
-        mine = await run.finish()
-    except (Ended, asyncio.CancelledError):
-        os._exit(0)
-    except BaseException:
-        if not run.point:
-            raise
-        words = traceback.format_exc(limit=-4)
-        report: dict[str, Any] = {"point": run.point, "broken": [f"raised: {words}"], "picture": {}}
-        (folder / f"{os.getpid()}.json").write_text(json.dumps(report), "utf-8")
-        os._exit(0)
-    if run.point:
-        os._exit(0)
-    return run.points, [*mine, *_judge(run)]
+async def _sweep_all(
+    workflows: Mapping[str, Workflow], make: Callable[[], Region], start: Workflow, how: How
+) -> list[Sweep]:
+    region = make()
+    done: list[Sweep] = []
+    first = next((name for name, one in workflows.items() if one is start), None)
+    if first is not None:
+        done.append(Sweep(**await _branch(_swept(first, start, region, how))))
+    if any(one is not start for one in workflows.values()):
+        with tempfile.TemporaryDirectory(prefix="fleetd-points-") as folder:
+            await start(Run(region, Path(folder), None))
+    for name, workflow in workflows.items():
+        if workflow is not start:
+            done.append(Sweep(**await _branch(_swept(name, workflow, region, how))))
+    return done
 
 
-def _judge(run: Run) -> list[str]:
-    reports = run.reports()
-    broken = [f"{one.point}: {words}" for one in reports for words in one.broken]
+async def _swept(name: str, workflow: Workflow, region: Region, how: How) -> dict[str, Any]:
+    """Runs in a process of its own, which may spoil its copy of the region."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fleetd-points-") as where:
+        folder = Path(where)
+        counted = await _branch(_counted(workflow, Run(region, folder, None)))
+        wanted = Counter({(side, what): count for side, what, count in counted["met"]})
+        run = Run(region, folder, wanted)
+        run.how = how
+        how.tell(f"{name}: {len(wanted)} classes, {wanted.total()} points")
+        try:
+            await workflow(run)
+            mine = await run.region.rest()
+            if run.point:
+                await run.end([*mine, *await run.region.judge(reached=True)])
+        except Ended:
+            os._exit(0)
+        except BaseException:
+            if not run.point:
+                raise
+            _report(folder, run.point, [f"raised: {traceback.format_exc(limit=-4)}"], {})
+            os._exit(0)
+        if run.met != wanted:
+            mine.append("the two runs without a fault differ: their points are not the same")
+        run.wait(0)
+        reports = _reports(folder)
+    return {
+        "name": name,
+        "classes": len(wanted),
+        "points": run.points,
+        "broken": [*mine, *_judge(run, reports)],
+        "seconds": time.monotonic() - began,
+    }
+
+
+async def _counted(workflow: Workflow, run: Run) -> dict[str, Any]:
+    await workflow(run)
+    return {"met": [[side, what, count] for (side, what), count in run.met.items()]}
+
+
+async def _branch(story: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Goes on in a copy of this process, and returns what it came to."""
+    running = asyncio.get_running_loop()
+    with tempfile.NamedTemporaryFile(prefix="fleetd-branch-") as file:
+        child = os.fork()
+        if child == 0:
+            asyncio.events._set_running_loop(running)  # pyright: ignore[reportAttributeAccessIssue]
+            try:
+                found: dict[str, Any] = {"found": await story}
+            except BaseException:  # noqa: BLE001 - it must not go on as a second parent
+                found = {"raised": traceback.format_exc(limit=-6)}
+            _write(Path(file.name), found)
+            os._exit(0)
+        story.close()
+        told = _answer(child, Path(file.name))
+    if "raised" in told:
+        raise AssertionError(told["raised"])
+    return told["found"]
+
+
+def _judge(run: Run, reports: list[dict[str, Any]]) -> list[str]:
+    broken = [f"{one['point']}: {words}" for one in reports for words in one["broken"]]
     if len(reports) != run.points:
         broken.append(f"{run.points - len(reports)} of {run.points} points did not report")
     wanted = run.region.picture()
     for one in reports:
-        if one.broken:
+        if one["broken"]:
             continue
-        other = {key for key in {*wanted, *one.picture} if wanted.get(key) != one.picture.get(key)}
+        found: dict[str, str] = one["picture"]
+        other = {key for key in {*wanted, *found} if wanted.get(key) != found.get(key)}
         if other:
-            broken.append(f"{one.point}: I8 another end: {', '.join(sorted(other)[:4])}")
+            broken.append(f"{one['point']}: I8 another end: {', '.join(sorted(other)[:4])}")
     return broken

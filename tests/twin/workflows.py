@@ -1,43 +1,75 @@
-"""The workflows whose crash points are swept; each starts from nothing and ends at rest."""
+"""
+The workflows whose crash points are swept. The first starts from nothing, the others with a region
+at rest; each ends at rest.
+
+Simple here, and richer when their engines come: the upgrade is a patch of one cluster, which
+replaces no node; the server that is replaced stood free; a flow of the documents is rotated.
+"""
 
 import base64
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from fleetd.sim.services.openbao.service import OpenBao
 from fleetd.sim.twin import Twin
-from tests.twin.points import Run
+from tests.twin.points import Run, Say, Workflow
 from tests.twin.stage import Power, Region, reading
 from topology import read
+from topology.resource import Ref, Topology
+
+PATCH = {"role: control-plane,": 'role: control-plane, kubernetes: "1.33.5",'}
+RACK = {"last: 192.0.2.24": "last: 192.0.2.26"}
+SPARE = """apiVersion: fleet.c5c3.io/v1alpha1
+kind: ServerPool
+metadata: {name: spare}
+spec:
+  region: eu-1
+  class: std-64c
+  access: {file: bmc.yaml}
+  range: {first: 192.0.2.27, last: 192.0.2.27, zone: a}
+"""
+CLOUD, CLUSTER, POOL = "kind: Cloud", "kind: Cluster", "kind: ServerPool"
+HYPERVISORS = "name: hv}"
+EVERYTHING = (CLOUD, CLUSTER, POOL, "kind: Region")
+
+
+def region() -> Region:
+    """The minimal example, with what the workflows add to it standing by."""
+    return Region.of(furniture=documents({**PATCH, **RACK}, more=SPARE))
 
 
 async def bring_up(run: Run) -> None:
-    """A whole region from bare servers to a Ready cloud."""
-    await run.reach(hunt=True)
+    """A whole region from bare servers to a Ready cloud. Whoever dies between OpenBao's answer
+    to its init and the write of the keys has lost them: then a person lets it begin again."""
+    await run.reach(say=approve(OPENBAO))
 
 
 async def add_a_rack(run: Run) -> None:
     """Servers are added to a region that is up."""
-    await run.reach(hunt=False)
-    change(run.region, {"last: 192.0.2.24": "last: 192.0.2.26"})
-    await run.reach(hunt=True)
+    change(run.region, RACK)
+    await run.reach()
 
 
 async def upgrade(run: Run) -> None:
     """Kubernetes of one cluster is raised by a patch; nodes stay."""
+    change(run.region, PATCH)
+    await run.reach()
+
+
+async def replace_a_server(run: Run) -> None:
+    """A free server dies for good: its document goes and another's comes, the old one is retired,
+    and the rack it stood in gets the new one. Simple: no cluster had claimed it."""
+    change(run.region, {"last: 192.0.2.24": "last: 192.0.2.25"})
     await run.reach(hunt=False)
-    role = "role: control-plane,"
-    change(run.region, {role: f'{role} kubernetes: "1.33.5",'})
-    await run.reach(hunt=True)
+    run.region.world.truth.machines["metal-15"].bmc = "unreachable"
+    change(run.region, more=SPARE)
+    await run.reach(say=retire(Ref("server", "metal-15")))
 
 
 async def decommission(run: Run) -> None:
-    """A document goes: what it named stays as orphans, and nothing is deleted."""
-    await run.reach(hunt=False)
-    before = dict(run.region.topology.resources)
-    change(run.region, {}, without="kind: Cloud")
-    left = run.region.topology.resources
-    run.region.orphans = {ref: one for ref, one in before.items() if ref not in left}
-    await run.reach(hunt=True)
+    """Everything goes: first its documents, which deletes nothing, then all of it by `retire`."""
+    change(run.region, without=EVERYTHING)
+    await run.reach(say=retire(*HEADS))
 
 
 async def rotate(run: Run) -> None:
@@ -76,26 +108,70 @@ async def rotate(run: Run) -> None:
         assert base64.b64decode(secret["data"]["value"]).decode() == versions[2].data["value"]
 
 
-WORKFLOWS = {
+OPENBAO = Ref("openbao", "mgmt")
+CLUSTERS = tuple(Ref("cluster", name) for name in ("hv", "st", "cp", "mgmt"))
+HEADS = (Ref("cloud", "prod"), *CLUSTERS, Ref("serverpool", "metal"), Ref("region", "eu-1"))
+"""In the order in which they can be retired: who needs another goes first."""
+
+WORKFLOWS: Mapping[str, Workflow] = {
     "bring-up": bring_up,
     "add-a-rack": add_a_rack,
     "upgrade": upgrade,
+    "replace-a-server": replace_a_server,
     "decommission": decommission,
     "rotate": rotate,
 }
 
 
-def change(region: Region, words: dict[str, str], *, without: str = "") -> None:
-    """Other documents for the next daemon: the minimal example with some words replaced, or
-    without one document."""
+def retire(*refs: Ref) -> Say:
+    """What `fleetctl retire` does, for what is an orphan and not retired yet."""
+
+    async def say(twin: Twin) -> None:
+        state = twin.core.state
+        for ref in refs:
+            if ref in state.view.orphans and ref not in state.retired:
+                await twin.commands.retire(ref, who="test")
+
+    return say
+
+
+def approve(ref: Ref) -> Say:
+    """What `fleetctl approve` does, for whatever of this thing waits for it."""
+
+    async def say(twin: Twin) -> None:
+        for plan in twin.core.state.plans.values():
+            for hold in plan.holds:
+                if hold.ref == ref and hold.approval:
+                    await twin.commands.approve(hold.approval, who="test")
+
+    return say
+
+
+def change(
+    region: Region,
+    words: Mapping[str, str] | None = None,
+    *,
+    without: Collection[str] = (),
+    more: str = "",
+) -> None:
+    """Other documents for the next daemon, and consent to what they disrupt."""
+    region.topology = documents(words or {}, without=without, more=more)
+    consent = f"mass-eu-1-{region.topology.digest[:12]}"
+    region.policy = replace(region.policy, consents=region.policy.consents | {consent})
+
+
+def documents(
+    words: Mapping[str, str], *, without: Collection[str] = (), more: str = ""
+) -> Topology:
+    """The minimal example with some words replaced, without the documents in which one of
+    `without` stands, and with `more`."""
     (source,) = reading("minimal").bundle.sources.values()
     parts = source.decode().split("---\n")
-    text = "---\n".join(part for part in parts if not without or without not in part)
+    kept = [part for part in parts if not any(word in part for word in without)]
+    text = "---\n".join([*kept, *([more] if more else [])])
     for old, new in words.items():
         assert old in text, f"the example does not say {old!r} any more"
         text = text.replace(old, new)
     found = read.read_bytes({"region.yaml": text.encode()})
     assert found.topology is not None, found.problems
-    region.topology = found.topology
-    consent = f"mass-eu-1-{found.topology.digest[:12]}"
-    region.policy = replace(region.policy, consents=region.policy.consents | {consent})
+    return found.topology

@@ -63,6 +63,8 @@ class Fleet:
     def topology(self) -> Topology:
         return TOPOLOGY
 
+    everything = topology
+
     def ready(self, ref: Ref) -> Condition | None:
         del ref
         return None

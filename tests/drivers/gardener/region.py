@@ -64,6 +64,8 @@ class Fleet:
     def topology(self) -> Topology:
         return self.known
 
+    everything = topology
+
     def ready(self, ref: Ref) -> Condition | None:
         return self.thought.get(ref)
 

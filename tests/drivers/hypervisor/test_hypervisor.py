@@ -10,7 +10,7 @@ from drivers.hypervisor import leaving, marks
 from drivers.hypervisor.driver import HypervisorDriver
 from fleetd.sim import loop
 from fleetd.sim.faults import Plight
-from fleetd.vocabulary import Observation, Step, Truth
+from fleetd.vocabulary import Failed, Observation, Step, Truth
 from tests.drivers.openstack import stage
 from tests.drivers.openstack.stage import Stage
 from tests.sim import test_hypervisor as sim
@@ -255,16 +255,20 @@ def test_a_retired_cluster_sets_termination_first_and_the_condition_when_empty()
 
 
 def test_a_retired_cluster_keeps_hosts_whose_machines_have_nowhere_to_go() -> None:
-    """Their machines stay where they are, and nothing is proposed for them."""
+    """Their machines stay where they are, though they could go to one that goes too; the only
+    step is one that says why, and touches nothing."""
 
-    async def act(on: Stage, driver: HypervisorDriver) -> tuple[list[Step], int]:
+    async def act(on: Stage, driver: HypervisorDriver) -> tuple[list[str], str, int]:
         on.cloud.nova.boot("vm", "cmp-01")
-        gone = want(1, absent=True)
+        gone = want(absent=True)
         seen, _ = await look(driver, gone)
         steps = list(driver.propose(gone, seen))
-        return steps, len(on.world.truth.machines["cmp-01"].vms)
+        ended = await driver.apply(steps[0])
+        assert isinstance(ended, Failed)
+        vms = len(on.world.truth.machines["cmp-01"].vms)
+        return [step.verb for step in steps], ended.reason, vms
 
-    assert run(act, "cmp-01") == ([], 1)
+    assert run(act, "cmp-01", "cmp-02") == (["refuse"], "MachinesRun", 1)
 
 
 def test_a_host_is_not_emptied_where_its_machines_do_not_fit() -> None:

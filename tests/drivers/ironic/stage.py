@@ -44,6 +44,8 @@ class Fleet:
     def topology(self) -> Topology:
         return self.known
 
+    everything = topology
+
     def ready(self, ref: Ref) -> Condition | None:
         del ref
         return None
