@@ -206,3 +206,35 @@ def test_what_is_still_needed_cannot_be_retired() -> None:
     wanted = Topology(digest="d", resources={user.ref: user}, edges=())
     with pytest.raises(CannotRetire, match="cloud/prod still needs vault/old"):
         retirement.check(vault, wanted, orphans, agents)
+
+
+def test_a_sum_goes_after_its_parts_and_they_after_whoever_needs_it() -> None:
+    """A pool outlives its servers, and these the cluster that stands on the pool; the parts of a
+    sum can be retired though the sum, an orphan too, names them."""
+    pool, server, cluster = Ref("pool", "p"), Ref("server", "s"), Ref("cluster", "c")
+    region = Ref("region", "r")
+    things = {
+        one.ref: replace(one, owner=owner)
+        for one, owner in (
+            (fleet._thing("server", "s", ()), pool),
+            (fleet._thing("pool", "p", ()), pool),
+            (fleet._thing("cluster", "c", [pool]), cluster),
+            (fleet._thing("agent", "a", [cluster]), cluster),
+            (fleet._thing("project", "x", ()), region),
+            (fleet._thing("region", "r", [Ref("agent", "a")]), region),
+        )
+    }
+    tombs = retirement.tombstones(things, things.keys())
+
+    assert {str(ref): sorted(map(str, tomb.needs)) for ref, tomb in tombs.items()} == {
+        "agent/a": [],
+        "cluster/c": ["agent/a"],
+        "server/s": ["cluster/c"],
+        "pool/p": ["cluster/c", "server/s"],
+        "project/x": [],
+        "region/r": ["agent/a", "project/x"],
+    }
+    assert tombs[server].rank > tombs[cluster].rank
+    retirement.check(cluster, fleet.topology([]), things, frozenset())
+    with pytest.raises(CannotRetire, match="cluster/c"):
+        retirement.check(pool, fleet.topology([]), things, frozenset())

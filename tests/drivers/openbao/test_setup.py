@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from drivers.openbao import auth
 from fleetd.secrets import SecretError
 from fleetd.sim import loop
 from fleetd.sim.services.openbao.data import Mount
-from fleetd.vocabulary import Truth
+from fleetd.vocabulary import Done, Truth
 from tests.drivers.openbao import stage
 from tests.drivers.openbao.stage import Stage
 from tests.drivers.openbao.test_conformance import mariadb
@@ -296,5 +297,34 @@ def test_while_sealed_nothing_is_known_and_nothing_proposed() -> None:
             assert seen.facts is None
             assert "sealed" in seen.error
             assert list(there.driver(one).propose(one, seen)) == []
+
+    played(story)
+
+
+def test_what_was_made_for_a_control_plane_goes_with_it() -> None:
+    """Connection, roles and bootstrap secrets, also of a cloud that is gone already; what somebody
+    else put beside them stays, and so do engines and policies, which are OpenBao's."""
+
+    async def story(there: Stage) -> None:
+        await there.opened()
+        secrets = there.want("openbao-secrets", "cp")
+        database = there.want("openbao-database", "prod")
+        await there.follow(secrets)
+        mariadb(there, "cp")
+        await there.follow(database)
+        entries = mount(there, "kv-v2/").entries
+        foreign = "bootstrap/openstack-cp/garage/by-hand"
+        entries[foreign] = replace(entries[ADMIN], custom={})
+        for one in (database, secrets):
+            gone = replace(one, absent=True, needs=frozenset())
+            for step in await there.proposed(gone):
+                assert step.destroys == {one.ref}
+                assert await there.driver(one).apply(step) == Done()
+            assert await there.facts(gone) == {}
+            assert list(await there.proposed(gone)) == []
+        assert [path for path in entries if "-cp" in path] == [foreign]
+        assert mount(there, "database/mariadb/").settings == {}
+        for kind in ("openbao-engines", "openbao-policies"):
+            assert list(await there.proposed(replace(there.want(kind), absent=True))) == []
 
     played(story)
