@@ -173,9 +173,14 @@ class Rule(Model):
     Failed, Progressing or Healthy, after the list the rule stands in."""
     when: Annotated[list[Test], Field(min_length=1)]
     """All must pass."""
+    says: str | None = Field(default=None, min_length=1)
+    """What the state means, for an operator, e.g. "the BMC does not answer". A path in braces is
+    replaced by the value found; one with `[?]` or `[*]`, which must lead into a list that a test is
+    about, by the names of the members that passed it. Left out, the tests themselves are shown."""
     quote: str | None = None
-    """Path of a text of the object to show with the state, e.g. the message of a condition. Never
-    one that may hold something secret."""
+    """Path of a text of the object to show with the state, e.g. the message of a condition; with
+    `[?]` that of the first member that passed the test about the same list. Never one that may hold
+    something secret."""
 
 
 class Watched(Model):

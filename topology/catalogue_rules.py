@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from topology import healthpath
-from topology.catalogue import Health, Rule, Test
+from topology.catalogue import PLACEHOLDER, Health, Rule, Test
 from topology.yamlevents import Path
 
 Fault = tuple[Path, str, str, str]
@@ -22,8 +22,7 @@ def faults(written: Health) -> Iterator[Fault]:
     for kind, rules in _lists(written):
         for number, rule in enumerate(rules):
             place: Path = ("spec", "health", kind, number)
-            if rule.quote is not None:
-                yield from _path((*place, "quote"), rule.quote, single=True)
+            yield from _words(place, rule)
             for index, test in enumerate(rule.when):
                 yield from _test((*place, "when", index), test)
 
@@ -34,6 +33,34 @@ def _lists(written: Health) -> tuple[tuple[str, list[Rule]], ...]:
         ("progressing", written.progressing),
         ("healthy", written.healthy),
     )
+
+
+def _words(place: Path, rule: Rule) -> Iterator[Fault]:
+    named = [("says", text) for text in PLACEHOLDER.findall(rule.says or "")]
+    for key, text in [*named, *([("quote", rule.quote)] if rule.quote is not None else [])]:
+        wrong = list(_path((*place, key), text, single=False))
+        yield from wrong
+        if not wrong and healthpath.parse(text).several and not _about(rule, text):
+            yield (
+                (*place, key),
+                "path-about-nothing",
+                f"{text!r} leads into a list that no test of the rule is about",
+                "name one value, or test a member of that list with [?] in `when`",
+            )
+
+
+def _about(rule: Rule, text: str) -> bool:
+    head = healthpath.parse(text).split()[0]
+    tested = [_several(test.path) for test in rule.when]
+    return any(path is not None and path.split()[0] == head for path in tested)
+
+
+def _several(text: str) -> healthpath.Path | None:
+    try:
+        path = healthpath.parse(text)
+    except healthpath.BadPath:
+        return None
+    return path if path.several else None
 
 
 def _test(where: Path, test: Test) -> Iterator[Fault]:

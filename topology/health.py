@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
 from topology import healthpath
-from topology.catalogue import Health, Rule, Test
+from topology.catalogue import Health, Rule, Test, fill
 from topology.documents.base import show_duration
 from topology.healthpath import MISSING
 
@@ -51,7 +51,8 @@ class Verdict:
     state: State
     reason: str
     message: str
-    """Which test decided, with the values found."""
+    """In the rule's words, with the values found; where it has none, which test decided. Nothing
+    is told of what is healthy unless the rule does."""
 
 
 def read(
@@ -114,7 +115,7 @@ class Reader:
             return Verdict(
                 state=State.PROGRESSING,
                 reason=DELETING,
-                message=f"metadata.deletionTimestamp is {_show(since)}",
+                message=f"it is being deleted since {_show(since)}",
             )
         for rule in self._others:
             if rule.holds(seen, now):
@@ -126,7 +127,7 @@ class Reader:
         parts: list[str] = []
         for rule in self._healthy:
             parts.extend(test.why_not(seen) for test in rule.tests if not test.holds(seen, now))
-        return "no rule holds: " + ", ".join(dict.fromkeys(parts))
+        return "its state is none that the catalogue knows: " + ", ".join(dict.fromkeys(parts))
 
     def _several(self, seen: Sequence[Object], now: datetime) -> Verdict:
         by_state: dict[State, list[tuple[str, Verdict]]] = {}
@@ -148,6 +149,7 @@ class _Rule(NamedTuple):
     state: State
     reason: str
     tests: tuple["_Test", ...]
+    says: str
     quote: healthpath.Path | None
 
     @classmethod
@@ -156,6 +158,7 @@ class _Rule(NamedTuple):
             state,
             rule.reason or state.value.capitalize(),
             tuple(_Test.of(test) for test in rule.when),
+            rule.says or "",
             healthpath.parse(rule.quote) if rule.quote else None,
         )
 
@@ -166,15 +169,44 @@ class _Rule(NamedTuple):
         return True
 
     def verdict(self, seen: Object, now: datetime) -> Verdict:
-        message = ", ".join(test.decided(seen, now) for test in self.tests)
-        if self.quote is not None:
-            said = self.quote.value(seen)
-            if isinstance(said, str) and said:
-                text = " ".join(said.split())
-                message += ": " + (
-                    text if len(text) <= QUOTE_MAX else text[: QUOTE_MAX - 3] + "..."
-                )
+        if self.says:
+            message = fill(self.says, lambda path: self._told(path, seen, now))
+        elif self.state is State.HEALTHY:
+            message = ""
+        else:
+            message = ", ".join(test.decided(seen, now) for test in self.tests)
+        said = self._quoted(seen, now)
+        message += f": {said}" if said else ""
         return Verdict(state=self.state, reason=self.reason, message=message)
+
+    def _told(self, text: str, seen: Object, now: datetime) -> str:
+        path = healthpath.parse(text)
+        if not path.several:
+            return _show(path.value(seen))
+        names = [name for test in self._of(path) for name, _ in test.passing(seen, now)]
+        more = len(names) - SHOWN_MAX
+        return ", ".join(names[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+
+    def _quoted(self, seen: Object, now: datetime) -> str:
+        if self.quote is None:
+            return ""
+        if self.quote.several:
+            _, below = self.quote.split()
+            found = [
+                below.value(one)
+                for test in self._of(self.quote)
+                for _, one in test.passing(seen, now)
+            ]
+            said = next(iter(found), MISSING)
+        else:
+            said = self.quote.value(seen)
+        text = " ".join(said.split()) if isinstance(said, str) else ""
+        return text if len(text) <= QUOTE_MAX else text[: QUOTE_MAX - 3] + "..."
+
+    def _of(self, path: healthpath.Path) -> list["_Test"]:
+        """The tests about members of the same list."""
+        head = path.split()[0]
+        return [one for one in self.tests if one.path.several and one.path.split()[0] == head]
 
 
 Check = Callable[[object, Object, datetime], bool]
@@ -240,6 +272,16 @@ class _Test(NamedTuple):
         place, value = passed[0]
         more = f" and {len(passed) - 1} more" if len(passed) > 1 else ""
         return f"{place} is {_show(value)}{more}"
+
+    def passing(self, seen: Object, now: datetime) -> list[tuple[str, object]]:
+        """Of a path with many values: the members of its first list for which it holds, with what
+        they are called."""
+        head, below = self.path.split()
+        return [
+            (name, member)
+            for name, member in head.members(seen)
+            if below.holds(member, lambda value: all(ok(value, seen, now) for ok in self.checks))
+        ]
 
     def why_not(self, seen: Object) -> str:
         if not self.path.several:

@@ -69,6 +69,19 @@ class Path:
             return test(self.value(root))
         return _holds(root, self.steps, test)
 
+    def split(self) -> tuple["Path", "Path"]:
+        """Of one that is `several`: the way to its first list, and the way on from a member."""
+        cut = next(at for at, step in enumerate(self.steps) if isinstance(step, Quantifier))
+        head, rest = self.steps[:cut], self.steps[cut + 1 :]
+        return Path("", head, several=False), Path(
+            "", rest, several=any(isinstance(step, Quantifier) for step in rest)
+        )
+
+    def members(self, root: object) -> Iterator[tuple[str, object]]:
+        """Of one that leads to a list: what is in it, with what it is called."""
+        for number, member in enumerate(_members(self.value(root))):
+            yield _label(member, number), member
+
     def found(self, root: object) -> Iterator[tuple[str, object]]:
         """All places the path leads to, written out, with their values."""
         return _found(root, self.steps, "")

@@ -78,6 +78,11 @@ BAD: list[tuple[str, dict[str, Any], str, str, str]] = [
      "spec.health.failed[0].when[0].equalsPath", "docs/catalogue.md"),
     ("bad quote", with_health(failed=[{"when": [{"path": "a", "present": True}], "quote": "a..b"}]),
      "path-invalid", "spec.health.failed[0].quote", "docs/catalogue.md"),
+    ("bad words", with_health(failed=[{"when": [{"path": "a", "present": True}], "says": "{a..}"}]),
+     "path-invalid", "spec.health.failed[0].says", "docs/catalogue.md"),
+    ("words about another list", with_health(failed=[
+        {"when": [{"path": "a[?].b", "present": True}], "says": "{c[?].b}"}]),
+     "path-about-nothing", "spec.health.failed[0].says", "with [?] in `when`"),
     ("test of nothing", with_health(failed=rule(path="a")), "test-empty",
      "spec.health.failed[0].when[0]", "present: true"),
     ("never healthy", mine(lambda s: s.update(health={"object": {"kind": "Pod", "name": "x"}})),

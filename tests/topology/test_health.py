@@ -156,13 +156,32 @@ def test_message_tells_the_values_and_quotes() -> None:
     assert len(message) < 300
 
 
+def test_a_rule_in_words_with_values_and_names() -> None:
+    """A path in braces is the value; one with [?] the names of the members that passed, and a
+    quote of theirs is the first one's."""
+    rule = {
+        "says": "{status.count} of 5, not in order: {status.conditions[?].status}",
+        "when": [{"path": "status.conditions[?].status", "in": ["False"]}],
+        "quote": "status.conditions[?].message",
+    }
+    conditions = [
+        {"type": name, "status": status, "message": f"about {name}"}
+        for name, status in zip("abcdef", ("True", *["False"] * 5), strict=True)
+    ]
+    seen = {"status": {"count": 3, "conditions": conditions}}
+
+    message = health.read(rules(failed=[rule]), seen, now=NOW).message
+
+    assert message == "3 of 5, not in order: b, c, d and 2 more: about b"
+
+
 def test_unknown_says_what_is_missing() -> None:
     """When no rule holds, the message says what kept it from being healthy."""
     judged = rules(healthy=[{"when": [{"path": "status.phase", "in": ["Up"]}]}])
 
     message = health.read(judged, {"status": {"phase": "Odd"}}, now=NOW).message
 
-    assert message == "no rule holds: status.phase is Odd (not Up)"
+    assert message == ("its state is none that the catalogue knows: status.phase is Odd (not Up)")
 
 
 def thing(name: str, **fields: int) -> dict[str, Any]:

@@ -81,6 +81,28 @@ def test_sample_is_read_as_the_facts_say(case: Case) -> None:
     assert (case.state, case.reason) == (verdict.state, verdict.reason), verdict.message
 
 
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.component}-{case.reason}")
+def test_a_person_reads_words(case: Case) -> None:
+    """No message has a path of a rule in it, or a value that was not there."""
+    message = health.read(COMPONENTS[case.component].spec.health, case.seen, now=NOW).message
+
+    assert not re.search(
+        r"(status|observed|metadata|spec)\.\w|[{}\[\]]|\bmissing: |^missing", message
+    )
+
+
+def test_every_rule_of_trouble_has_words() -> None:
+    """Whatever keeps a component from being Ready is said for an operator, not as a path."""
+    silent = [
+        f"{name}: {rule.reason}"
+        for name, component in COMPONENTS.items()
+        for rule in (*component.spec.health.failed, *component.spec.health.progressing)
+        if not rule.says
+    ]
+
+    assert silent == []
+
+
 def test_every_component_has_samples_of_all_three_states() -> None:
     """No component is left without a healthy, a progressing and a failed object."""
     covered = {(case.component, case.state) for case in cases()}
