@@ -149,6 +149,11 @@ class Test(Model):
     """Passes when the value is a time less than this long ago."""
     older_than: Duration | None = None
     """Passes when the value is a time at least this long ago."""
+    within_twice: str | None = None
+    """Passes when the value is a time less than twice as long ago as the duration at this path."""
+    beyond_twice: str | None = None
+    """Passes when the value is a time at least twice as long ago as the duration at this path:
+    something that is done in that interval was missed."""
     prefix: str | None = None
     """Passes when the value is text that starts so."""
     suffix: str | None = None

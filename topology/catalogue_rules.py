@@ -65,7 +65,13 @@ def _several(text: str) -> healthpath.Path | None:
 
 def _test(where: Path, test: Test) -> Iterator[Fault]:
     yield from _path((*where, "path"), test.path, single=False)
-    for key, other in (("equalsPath", test.equals_path), ("differsFrom", test.differs_from)):
+    others = (
+        ("equalsPath", test.equals_path),
+        ("differsFrom", test.differs_from),
+        ("withinTwice", test.within_twice),
+        ("beyondTwice", test.beyond_twice),
+    )
+    for key, other in others:
         if other is not None:
             yield from _path((*where, key), other, single=True)
     if not _STATUS_OF_CONDITION.search(test.path):

@@ -9,7 +9,7 @@ or Progressing, never healthy by accident.
 `Reader` is a `Health` made ready; keep one per component where many objects are judged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from topology import healthpath
 from topology.catalogue import Health, Rule, Test, fill
-from topology.documents.base import show_duration
+from topology.documents.base import parse_duration, show_duration
 from topology.healthpath import MISSING
 
 Object = Mapping[str, Any]
@@ -236,12 +236,9 @@ class _Test(NamedTuple):
         if test.present is not None:
             checks.append(_is_present if test.present else _is_empty)
             words.append("missing" if test.present else "present")
-        if test.younger_than is not None:
-            checks.append(_younger(test.younger_than))
-            words.append(f"not a time in the last {show_duration(test.younger_than)}")
-        if test.older_than is not None:
-            checks.append(_older(test.older_than))
-            words.append(f"not a time more than {show_duration(test.older_than)} ago")
+        for check, told in _times(test):
+            checks.append(check)
+            words.append(told)
         if test.prefix is not None:
             checks.append(_starts(test.prefix))
             words.append(f"not text that starts with {test.prefix!r}")
@@ -287,6 +284,22 @@ class _Test(NamedTuple):
         if not self.path.several:
             return f"{self.path.text} is {_show(self.path.value(seen))} ({self.because})"
         return f"{self.path.text} holds {self.because}"
+
+
+def _times(test: Test) -> Iterator[tuple[Check, str]]:
+    if test.younger_than is not None:
+        yield (
+            _younger(test.younger_than),
+            f"not a time in the last {show_duration(test.younger_than)}",
+        )
+    if test.older_than is not None:
+        yield _older(test.older_than), f"not a time more than {show_duration(test.older_than)} ago"
+    if test.within_twice is not None:
+        path = healthpath.parse(test.within_twice)
+        yield _missed(path, missed=False), f"not a time within twice {path.text}"
+    if test.beyond_twice is not None:
+        path = healthpath.parse(test.beyond_twice)
+        yield _missed(path, missed=True), f"not a time beyond twice {path.text}"
 
 
 def _is_in(allowed: Sequence[str | int | bool]) -> Check:
@@ -345,6 +358,15 @@ def _older(age: timedelta) -> Check:
     def check(value: object, _seen: Object, now: datetime) -> bool:
         at = _moment(value)
         return at is not None and now - at >= age
+
+    return check
+
+
+def _missed(interval: healthpath.Path, *, missed: bool) -> Check:
+    def check(value: object, seen: Object, now: datetime) -> bool:
+        at, text = _moment(value), interval.value(seen)
+        span = parse_duration(text) if isinstance(text, str) else None
+        return at is not None and span is not None and (now - at >= 2 * span) is missed
 
     return check
 

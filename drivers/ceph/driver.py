@@ -94,7 +94,7 @@ class CephDriver(ObjectDriver):
     async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
         match want.ref.kind:
             case "cephcluster":
-                return {"monsDown": await self._mons_down(want)}
+                return await self._mons(want)
             case "cephclient":
                 return {"credentials": reading.generations(seen.get("objects") or ())}
             case "arbiter":
@@ -107,17 +107,20 @@ class CephDriver(ObjectDriver):
             case _:
                 return {}
 
-    async def _mons_down(self, want: Resource) -> list[str]:
-        """Monitors on hosts that are not Ready. Ceph itself is silent once most of them are."""
+    async def _mons(self, want: Resource) -> Facts:
+        """How many monitors there are, and which are on hosts that are not Ready. Ceph itself is
+        silent once most of them are."""
+        count = 0
         down: list[str] = []
         for pod in await self._in_namespace(want, POD):
             labels = inside(pod, "metadata", "labels")
             node = str(inside(pod, "spec").get("nodeName") or "")
             if labels.get("app") == "rook-ceph-mon" and node:
+                count += 1
                 live = await self.read(want, want.backend, NODE, node)
                 if live is None or not reading.ready(live):
                     down.append(f"{labels.get('mon', pod['metadata']['name'])} on {node}")
-        return sorted(down)
+        return {"mons": count, "monsDown": sorted(down)}
 
     async def _rights_missing(self, want: Resource) -> int:
         """How many of the rights that the arbiter operator checks the account does not have."""
@@ -297,12 +300,14 @@ class CephDriver(ObjectDriver):
 
 def _details(seen: Facts) -> str:
     found = inside(seen, "status", "ceph", "details")
-    parts = [str(one.get("message", "")) for name, one in found.items() if name != "error"]
+    parts: list[str] = []
+    down: Sequence[str] = inside(seen, "observed").get("monsDown", ())
+    if down:
+        count = inside(seen, "observed")["mons"]
+        parts.append(f"{len(down)} of {count} mons down ({', '.join(down)})")
+    parts += [str(one.get("message", "")) for name, one in found.items() if name != "error"]
     if "error" in found:
         parts.append("Ceph does not answer")
-    mons: Sequence[str] = inside(seen, "observed").get("monsDown", ())
-    if mons:
-        parts.append(f"monitors down: {', '.join(mons)}")
     return "; ".join(part for part in parts if part)
 
 

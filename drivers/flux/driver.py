@@ -23,6 +23,7 @@ LOG_IN = "log-in"
 RESUME = "resume"
 SUSPEND = "suspend"
 SECRET = ("", "Secret")
+DEPLOYMENT = ("apps", "Deployment")
 _STUCK = frozenset(
     {
         "CrashLoopBackOff",
@@ -110,7 +111,7 @@ class FluxDriver(ObjectDriver):
             case _ if want.spec["object"]["kind"] == "DaemonSet":
                 return await self._pods(want)
             case _:
-                return await self._silence(want, seen)
+                return {**await self._silence(want, seen), **await self._stalled(want)}
 
     async def prior(self, want: Resource) -> Facts:
         if want.ref.kind != "flux-source":
@@ -128,9 +129,26 @@ class FluxDriver(ObjectDriver):
             return {"answers": not cause.passing}
         return {"answers": True}
 
+    async def _stalled(self, want: Resource) -> dict[str, Any]:
+        """What the release brought and does not come up. Flux stops looking once it is installed:
+        an image that cannot be pulled any more shows nowhere else. A cluster that cannot be asked
+        proves nothing here."""
+        backend = f"cluster:{want.spec['cluster']}"
+        named = (self.manifests(want)[0].name, manifests.NAMESPACE)
+        try:
+            found = await self.read_all(
+                want, backend, DEPLOYMENT, want.spec["install"]["namespace"]
+            )
+        except errors.KubeError:
+            return {}
+        mine = [one for one in found if _release_of(one) == named]
+        stuck = sorted(one["metadata"]["name"] for one in mine if _stalls(one))
+        return {"stalled": ", ".join(stuck)} if stuck else {}
+
     async def _operator_up(self, want: Resource) -> bool:
-        gk = ("apps", "Deployment")
-        live = await self.read(want, want.backend, gk, installation.OPERATOR, manifests.NAMESPACE)
+        live = await self.read(
+            want, want.backend, DEPLOYMENT, installation.OPERATOR, manifests.NAMESPACE
+        )
         status: Mapping[str, Any] = (live or {}).get("status") or {}
         return int(status.get("readyReplicas") or 0) > 0
 
@@ -189,15 +207,17 @@ class FluxDriver(ObjectDriver):
         cache = await self.tools.clusters.cache(
             want.backend, "", "Pod", namespace=watched["namespace"]
         )
-        failing = sum(
-            _stuck(pod)
+        failing = [
+            said
             for pod in cache.items(by=want.ref)
-            if any(one["name"] == watched["name"] for one in _owners(pod))
-        )
+            if any(one["name"] == watched["name"] for one in _owners(pod)) and (said := _stuck(pod))
+        ]
         manifest = self.manifests(want)[0]
         gk = (manifests.HELM, "HelmRelease")
         live = await self.read(want, manifest.backend, gk, manifest.name, manifest.namespace)
-        found: dict[str, Any] = {"podsFailing": failing}
+        found: dict[str, Any] = {"podsFailing": len(failing)}
+        if failing:
+            found["podsSay"] = min(failing)
         if live is not None:
             found["release"] = _said(live)
             found["suspended"] = bool(live["spec"].get("suspend"))
@@ -434,13 +454,28 @@ def _owners(pod: Facts) -> list[Facts]:
     return pod["metadata"].get("ownerReferences") or []
 
 
-def _stuck(pod: Facts) -> bool:
+def _stuck(pod: Facts) -> str:
+    """Why it cannot start, in Kubernetes' word; empty if it can."""
     status: Mapping[str, Any] = pod.get("status") or {}
     containers: list[Facts] = [
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ]
-    return any(_waits_for(one) in _STUCK for one in containers)
+    reasons = (_waits_for(one) for one in containers)
+    return next((reason for reason in reasons if reason in _STUCK), "")
+
+
+def _release_of(deployment: Facts) -> tuple[str, str]:
+    labels = facts.part(deployment, "metadata", "labels")
+    name, namespace = (labels.get(f"{manifests.HELM}/{key}") for key in ("name", "namespace"))
+    return str(name), str(namespace)
+
+
+def _stalls(deployment: Facts) -> bool:
+    """Its rollout was given up, by Kubernetes' own deadline."""
+    status: Mapping[str, Any] = deployment.get("status") or {}
+    conditions: Sequence[Facts] = status.get("conditions") or ()
+    return any(one.get("reason") == "ProgressDeadlineExceeded" for one in conditions)
 
 
 def _waits_for(container: Facts) -> str:

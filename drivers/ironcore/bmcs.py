@@ -5,7 +5,8 @@ Neither is told by metal-operator: it does not poll, a wrong password still show
 BMC objects for one machine are both served. Asking costs a request to the BMC, so an answer is
 used again for some minutes; the index over all BMCs of a region is made at most twice a minute,
 however many servers are looked at in between. Both are memories of looks, and nothing is lost
-with them.
+with them: whether a BMC keeps giving the same answer (`Known.steady`) is a fact that takes a minute
+to find out again.
 """
 
 import base64
@@ -28,6 +29,9 @@ PER_SECOND = 100
 """Questions at most, over all BMCs: with 100,000 each is asked every 17 minutes."""
 FAILING = timedelta(seconds=30)
 """One that did not answer is asked again sooner."""
+LOOKS = 3
+STEADY = timedelta(minutes=1)
+"""An answer that was given so often, and for so long, is no accident of the way."""
 CURRENT = "current"
 INDEX_AGE = timedelta(seconds=30)
 
@@ -38,6 +42,14 @@ class Known:
     answer: Answer
     secret: str
     """The BMCSecret: current, stale or missing."""
+    since: datetime
+    """When it first gave this answer, of those in a row."""
+    looks: int = 1
+    """How often in a row."""
+
+    @property
+    def steady(self) -> bool:
+        return self.looks >= LOOKS and self.at - self.since >= STEADY
 
 
 @dataclass(slots=True)
@@ -61,12 +73,13 @@ class Bmcs:
         """Ask it at the next look."""
         self._known.pop(name, None)
 
-    async def known(self, want: Resource) -> Known:
-        """Raises SecretError if the password cannot be read and nothing is remembered, KubeError
-        if the metal API does not answer."""
+    async def known(self, want: Resource, *, closely: bool = False) -> Known:
+        """`closely`: one that answers is asked as often as one that does not. Raises SecretError
+        if the password cannot be read and nothing is remembered, KubeError if the metal API does
+        not answer."""
         now = self._tools.clock.now()
         old = self._known.get(want.ref.name)
-        if old is not None and now - old.at < self._kept(old):
+        if old is not None and now - old.at < self._kept(old, closely=closely):
             return old
         try:
             login = await self.login(want)
@@ -79,12 +92,19 @@ class Bmcs:
             f"bmc:{want.region}", lambda session: redfish.ask(session, base, login), counted=False
         )
         self._machines.note(want.ref.name, answer.uuid)
-        made = Known(at=now, answer=answer, secret=await self._secret(want, login))
+        again = old is not None and _gist(old.answer) == _gist(answer)
+        made = Known(
+            at=now,
+            answer=answer,
+            secret=await self._secret(want, login),
+            since=old.since if old is not None and again else now,
+            looks=old.looks + 1 if old is not None and again else 1,
+        )
         self._known[want.ref.name] = made
         return made
 
-    def _kept(self, old: Known) -> timedelta:
-        if old.answer.state != redfish.ANSWERS or old.secret != CURRENT:
+    def _kept(self, old: Known, *, closely: bool) -> timedelta:
+        if closely or old.answer.state != redfish.ANSWERS or old.secret != CURRENT:
             return FAILING
         return max(KEPT, timedelta(seconds=len(self._known) / PER_SECOND))
 
@@ -144,6 +164,10 @@ class Bmcs:
             *index.by_uuid.get(answer.uuid, ()),
         ]
         return next((name for name in sorted(found) if name != mine), "")
+
+
+def _gist(answer: Answer) -> tuple[str, bool]:
+    return answer.state, answer.hangs
 
 
 def _text(encoded: object) -> str:

@@ -3,8 +3,9 @@ Drives bare metal through metal-operator: a BMC and its secret per server; it lo
 
 A server is enrolled only when its BMC answers fleetd with the password: one that never answers
 blocks all others, and one that refuses slows them down. For the same reason an enrolled one that
-hangs or refuses is quarantined (metal-operator is told to leave it alone) and released when it
-answers again. Nothing here switches power, and a server that is claimed is never removed.
+keeps hanging or refusing is quarantined (metal-operator is told to leave it alone) and released
+when it keeps answering; a single answer that was lost in a storm does neither. Nothing here
+switches power, and a server that is claimed is never removed.
 
 The operators are read from their Deployments on the metal API. Where they run elsewhere they
 cannot be seen, and are reported as absent.
@@ -118,8 +119,10 @@ class IroncoreDriver(ObjectDriver):
         if want.absent and bmc is None and server is None:
             left = await self._secret_left(want)
             return {"observed": {"secret": "left"}} if left else {}
-        known = await self._bmcs.known(want)
+        told = _told(bmc) if bmc is not None else {}
+        known = await self._bmcs.known(want, closely="quarantined" in told)
         observed: dict[str, Any] = {**known.answer.facts, "secret": known.secret}
+        observed["steady"] = known.steady
         if known.answer.hangs:
             observed["hangs"] = True
         other = await self._bmcs.same_machine(want, known.answer, enrolled=bmc is not None)
@@ -137,7 +140,7 @@ class IroncoreDriver(ObjectDriver):
                 "differs": facts.differences(manifest.body, bmc),
                 "deleting": bool(bmc["metadata"].get("deletionTimestamp")),
             }
-            observed |= _told(bmc)
+            observed |= told
         return {**seen, "parts": parts, "observed": observed}
 
     async def _secret_left(self, want: Resource) -> bool:
@@ -169,7 +172,9 @@ class IroncoreDriver(ObjectDriver):
     def _quarantined(self, want: Resource, observed: Facts, seen: Facts) -> Sequence[Step]:
         """Of one that is enrolled and would hold up the others."""
         harmful = observed.get("hangs") or observed.get("bmc") == redfish.REFUSED
-        if not harmful or not seen.get("parts") or observed.get("quarantined"):
+        if not harmful or not observed["steady"] or not seen.get("parts"):
+            return ()
+        if observed.get("quarantined"):
             return ()
         said = str(observed.get("said") or "it does not answer")
         args = {**_named(want), "why": said}
@@ -194,7 +199,8 @@ class IroncoreDriver(ObjectDriver):
             if steps:
                 steps[0] = replace(steps[0], after=frozenset({secret.id}))
             steps.insert(0, secret)
-        if observed.get("quarantined") and observed.get("bmc") == redfish.ANSWERS:
+        answers = observed.get("bmc") == redfish.ANSWERS and observed.get("steady")
+        if observed.get("quarantined") and answers:
             args = _named(want)
             why = f"let metal-operator look after BMC {want.ref.name} again: it answers"
             after = [steps[-1].id] if steps else ()

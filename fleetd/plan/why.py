@@ -248,24 +248,32 @@ class _Walk:
             failing, place = sorted(self._beside(ref)), "Beside"
         if not failing:
             return (), ""
-        shared = self._shared(failing)
+        shared, whole = self._shared(failing)
         where = f", all in {shared}" if shared and len(failing) > 1 else ""
         where = where or (f", in {shared} too" if shared and place == "Beside" else "")
+        where += ", where no server is Ready: has it lost power or network?" if whole else ""
         first = self._condition(failing[0])
         reason = f" ({first.reason})" if first is not None else ""
         verb = "is" if len(failing) == 1 else "are"
         text = f"{place} it {words.names(failing)} {verb} not Ready{reason}{where}"
         return tuple(failing), text
 
-    def _shared(self, refs: Sequence[Ref]) -> str:
-        """The rack, else the zone, that all of them stand in: `rack r2`."""
+    def _shared(self, refs: Sequence[Ref]) -> tuple[str, bool]:
+        """The rack, else the zone, that all of them stand in: `rack r2`; and whether all of the
+        several servers there fail."""
         resources = self._view.topology.resources
         common = set[str].intersection(*(set(resources[one].domains) for one in refs))
         for level in _DOMAINS:
             for domain in sorted(common):
                 if domain.startswith(f"{level}:"):
-                    return f"{level} {domain.rpartition('/')[2]}"
-        return ""
+                    there = [
+                        ref
+                        for ref, want in resources.items()
+                        if ref.kind == "server" and domain in want.domains
+                    ]
+                    whole = len(there) > 1 and all(self._known_bad(ref) for ref in there)
+                    return f"{level} {domain.rpartition('/')[2]}", whole
+        return "", False
 
     def _beside(self, ref: Ref) -> list[Ref]:
         """Others of its kind that fail in the same rack."""

@@ -62,7 +62,8 @@ def test_the_chain_ends_at_the_cause() -> None:
         "which is CephError since 4m: HEALTH_ERR: 2 of 3 mons down; "
         "held (NothingToDo): CephError: HEALTH_ERR: 2 of 3 mons down; its driver proposes "
         "nothing, and no time limit is set for this state. "
-        "Below it server/r2-s0, server/r2-s1 are not Ready (PowerOff), all in rack r2."
+        "Below it server/r2-s0, server/r2-s1 are not Ready (PowerOff), all in rack r2, "
+        "where no server is Ready: has it lost power or network?"
     )
     assert answer.cause == ref("cephcluster/st")
     assert answer.also == (ref("server/r2-s0"), ref("server/r2-s1"))
@@ -215,6 +216,20 @@ def test_a_lost_rack_is_named_once() -> None:
     world.broken("serverpool/disks", reason="TooFewServers")
 
     assert ask(world, "nova-compute/hv").beside == (
+        "Below it server/r2-s0, server/r2-s1 are not Ready (PowerOff), all in rack r2, "
+        "where no server is Ready: has it lost power or network?"
+    )
+
+
+def test_a_rack_with_a_server_that_works_has_power() -> None:
+    """Nobody is sent to its power supply."""
+    world = chain()
+    other = thing("server/r2-s9", domains=["rack:eu-1/r2", "zone:eu-1/a"])
+    topology = world.view.topology
+    world.view.topology = replace(topology, resources={**topology.resources, other.ref: other})
+    world.up("server/r2-s9")
+
+    assert ask(world, "nova-compute/hv").beside == (
         "Below it server/r2-s0, server/r2-s1 are not Ready (PowerOff), all in rack r2"
     )
 
@@ -237,4 +252,7 @@ def test_a_region_leads_to_the_part_that_fails() -> None:
     assert answer.chain[0].text == (
         "region/eu-1 is PartsFailed and waits for server/r2-s0 and 1 more"
     )
-    assert answer.beside == ("Beside it server/r2-s1 is not Ready (BmcUnreachable), in rack r2 too")
+    assert answer.beside == (
+        "Beside it server/r2-s1 is not Ready (BmcUnreachable), in rack r2 too, "
+        "where no server is Ready: has it lost power or network?"
+    )

@@ -85,6 +85,23 @@ def test_a_dark_server_is_damped_before_it_is_a_fault() -> None:
     loop.run(place.play(act))
 
 
+def test_a_pool_below_its_minimum_is_not_every_node() -> None:
+    """A Node that is gone counts as much as one that is silent, and the numbers are told."""
+
+    async def act(region: Region) -> None:
+        await up(region)
+        nodes = region.world.clusters["hv"].list(NODE)
+        count = len(nodes)
+        region.world.clusters["hv"].delete(NODE, nodes[0]["metadata"]["name"])
+        await asyncio.sleep(420)
+        conditions = {one["type"]: one for one in _shoot(region)["status"]["conditions"]}
+        found = conditions["EveryNodeReady"]
+        assert (found["status"], found["reason"]) == ("False", "MissingNodes")
+        assert found["message"].endswith(f"minimum desired machine count. ({count - 1}/{count}).")
+
+    loop.run(place.play(act))
+
+
 def test_without_servers_it_is_depleted_and_gives_up_after_twelve_hours() -> None:
     """Error with the code, then Failed; and a server that comes makes it go on before that."""
 

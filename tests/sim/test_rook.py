@@ -100,6 +100,51 @@ def test_a_monitor_on_a_silent_host_is_replaced_after_ten_minutes() -> None:
     play(act)
 
 
+def test_a_majority_that_is_gone_with_its_nodes_does_not_come_back() -> None:
+    """The map of the monitors keeps those whose Nodes are gone, so nobody can replace them."""
+
+    async def act(on: Stage) -> None:
+        await on.bring_up("cephcluster")
+        for name in ("s1", "s2"):
+            on.world.truth.machines[name].node = ""
+            on.st.delete(("", "Node"), name)
+        await asyncio.sleep(7200)
+        assert not on.ceph().quorum
+        assert on.status()["ceph"]["health"] == "HEALTH_ERR"
+
+    play(act)
+
+
+def test_a_monitor_whose_node_is_gone_is_replaced_by_the_others() -> None:
+    """They are a majority and decide it; on another host, under a new name."""
+
+    async def act(on: Stage) -> None:
+        await on.bring_up("cephcluster")
+        on.world.truth.machines["s1"].node = ""
+        on.st.delete(("", "Node"), "s1")
+        await asyncio.sleep(120)
+        assert sorted(on.ceph().mons.values()) == ["s2", "s3", "s4"]
+        assert on.ceph().in_quorum() == on.ceph().all_mons()
+
+    play(act)
+
+
+def test_fewer_hosts_than_copies_is_never_ok() -> None:
+    """However long Ceph copies: three copies need three hosts."""
+
+    async def act(on: Stage) -> None:
+        await on.bring_up("cephcluster")
+        assert await on.road("cephpool", "st.vms") == "Ready"
+        for name in ("s1", "s2"):
+            on.lose(name)
+            await asyncio.sleep(3 * 3600)
+        ceph = on.status()["ceph"]
+        assert ceph["health"] == "HEALTH_WARN"
+        assert "PG_DEGRADED" in ceph["details"]
+
+    play(act)
+
+
 def test_a_broken_disk_by_mishap_degrades_and_heals() -> None:
     """`("ceph", "st", "degraded")` is honoured within seconds, and so is its end."""
 

@@ -389,32 +389,34 @@ class Gardenlet(Controller):
         """The conditions, as they are now. True: something is amiss, look again soon."""
         workers.pending(self, key, shoot)
         there = self.world.clusters.get(key.name)
-        found: dict[str, str] = dict.fromkeys(CONDITIONS, "")
+        found: dict[str, tuple[str, str]] = dict.fromkeys(CONDITIONS, ("", ""))
         if there is None:
-            found["APIServerAvailable"] = "API server /healthz endpoint check failed."
+            said = "API server /healthz endpoint check failed."
+            found["APIServerAvailable"] = ("HealthzRequestFailed", said)
         else:
-            found["EveryNodeReady"] = workers.not_ready(there)
+            found["EveryNodeReady"] = workers.not_ready(there, shoot)
         flapping = ("shoot", key.name, "flapping") in self.world.mishaps
         if flapping and int(self.world.elapsed() / CARE) % 2:
-            found["EveryNodeReady"] = "Node is not healthy: kubelet stopped posting node status."
+            said = "Node is not healthy: kubelet stopped posting node status."
+            found["EveryNodeReady"] = ("NodeUnhealthy", said)
         old = {one["type"]: one for one in items_of(shoot, "status.conditions")}
         made = [self._judged(kind, fault, old.get(kind)) for kind, fault in found.items()]
         merged = merge_conditions(old.values(), made)
         if [_gist(one) for one in merged] != [_gist(one) for one in old.values()]:
             self.status(key, {"conditions": made})
-            self._label(key, "unhealthy" if any(found.values()) else "healthy")
-        return flapping or any(found.values())
+            self._label(key, "unhealthy" if any(map(any, found.values())) else "healthy")
+        return flapping or any(map(any, found.values()))
 
-    def _judged(self, kind: str, fault: str, old: Obj | None) -> dict[str, Any]:
-        if not fault:
+    def _judged(self, kind: str, fault: tuple[str, str], old: Obj | None) -> dict[str, Any]:
+        if not any(fault):
             return self._condition(kind, "True", f"{kind}Succeeded")
         before = str((old or {}).get("status", ""))
         if before == "False" or (
             before == "Progressing"
             and age(self.world, str((old or {})["lastTransitionTime"])) >= DAMPING
         ):
-            return self._condition(kind, "False", "NodesNotReady", fault)
-        return self._condition(kind, "Progressing", "NodesNotReady", fault)
+            return self._condition(kind, "False", *fault)
+        return self._condition(kind, "Progressing", *fault)
 
     def _label(self, key: Key, state: str) -> None:
         shoot = self.get(key)

@@ -15,9 +15,9 @@ from fleetd.sim.controllers.base import Key, Obj, age
 from fleetd.sim.controllers.gardenadmission import BINDING, PROFILE, SHOOT
 from fleetd.sim.controllers.gardenadmission_shoot import MANUAL, ROLLING, numbers, version_of
 from fleetd.sim.controllers.machines import DEPLOYMENT, FINALIZER, GROUP, MACHINE, phase
-from fleetd.sim.controllers.machines_nodes import NODE, ready_of
+from fleetd.sim.controllers.machines_nodes import NODE, POOL, ready_of
 from fleetd.sim.controllers.metal_kinds import CLAIM
-from fleetd.sim.controllers.metal_parts import items_of, notes_of, part
+from fleetd.sim.controllers.metal_parts import items_of, labels_of, notes_of, part
 from fleetd.sim.kube.access import BadToken
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.sim.kube.values import Obj as Mutable
@@ -236,14 +236,21 @@ def unbound(gardenlet: "Gardenlet", shoot: Obj) -> float:
     return longest
 
 
-def not_ready(there: Cluster) -> str:
-    """Which nodes are not Ready, in words; empty if all are."""
-    bad = [
-        node["metadata"]["name"]
-        for node in there.list(NODE)
-        if ready_of(node).get("status") != "True"
-    ]
-    return f'Node "{bad[0]}" in worker pool is unhealthy: KubeletNotReady' if bad else ""
+def not_ready(there: Cluster, shoot: Obj) -> tuple[str, str]:
+    """What EveryNodeReady has against the nodes, as reason and words; empty if all are well. A
+    pool must have its minimum of nodes, and each of them must be Ready."""
+    nodes = there.list(NODE)
+    asleep = bool(at(shoot, "spec.hibernation.enabled"))
+    for pool in () if asleep else items_of(shoot, "spec.provider.workers"):
+        name, minimum = pool["name"], int(pool["minimum"])
+        have = sum(1 for node in nodes if labels_of(node).get(POOL) == name)
+        if have < minimum:
+            said = f'Not enough worker nodes registered in worker pool "{name}" to meet minimum '
+            return "MissingNodes", f"{said}desired machine count. ({have}/{minimum})."
+    bad = [node["metadata"]["name"] for node in nodes if ready_of(node).get("status") != "True"]
+    if bad:
+        return "NodesNotReady", f'Node "{bad[0]}" in worker pool is unhealthy: KubeletNotReady'
+    return "", ""
 
 
 def pending(gardenlet: "Gardenlet", key: Key, shoot: Obj) -> None:

@@ -129,4 +129,5 @@ def up(target: Cluster, one: tuple[GK, str, str]) -> bool:
         return False
     if gk == DAEMONSET:
         return status.get("numberReady", 0) >= status.get("desiredNumberScheduled", 0)
-    return status.get("readyReplicas", 0) >= 1 and status.get("updatedReplicas", 0) >= 1
+    started = status.get("readyReplicas", 0) >= 1 and status.get("updatedReplicas", 0) >= 1
+    return started and not status.get("unavailableReplicas")

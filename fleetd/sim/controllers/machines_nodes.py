@@ -30,6 +30,8 @@ FINALIZER = "node.machine.sapcloud.io/machine-controller-manager"
 CANDIDATE = "node.machine.sapcloud.io/candidate-for-update"
 SELECTED = "node.machine.sapcloud.io/selected-for-update"
 RESULT = "node.machine.sapcloud.io/update-result"
+POOL = "worker.gardener.cloud/pool"
+"""Label of a Node."""
 BAD_IMAGES = "sim.fleet.c5c3.io/bad-images"
 """Annotation of a CloudProfile: images whose kubelet never joins, as `name:version,...`."""
 _NOTHING: Obj = {}
@@ -74,7 +76,7 @@ def join(world: World, machine: Obj, server: Obj, there: Machine) -> str:
         "node.kubernetes.io/instance-type": spec["type"],
         "topology.kubernetes.io/region": spec["region"],
         "topology.kubernetes.io/zone": spec["zone"],
-        "worker.gardener.cloud/pool": spec["pool"],
+        POOL: spec["pool"],
         "worker.garden.sapcloud.io/group": spec["pool"],
         **spec["labels"],
     }

@@ -151,14 +151,11 @@ class Rook(Controller):
         for mon, where in list(ceph.mons.items()):
             host = ceph.hosts.get(where)
             silent = host is not None and not host.up and now - host.down_since >= MON_TIMEOUT
-            if not silent:
+            if not silent and not ceph.lost(mon):
                 continue
             spare = self._spares(ceph, obj)
             if spare:
-                del ceph.mons[mon]
-                there = ceph.machine(where)
-                if there is not None:
-                    there.mons.discard(mon)
+                ceph.drop_mon(mon)
                 ceph.place_mon(_next_mon(ceph), spare[0])
         for _ in range(int(at(obj, "spec.mon.count") or 3) - len(ceph.mons)):
             spare = self._spares(ceph, obj)
@@ -169,7 +166,7 @@ class Rook(Controller):
         """Hosts for one more monitor, best first: of the zone that has the fewest."""
         zones = [str(one["name"]) for one in at(obj, "spec.mon.zones") or ()]
         many = bool(at(obj, "spec.mon.allowMultiplePerNode"))
-        taken = [ceph.machine(where) for where in ceph.mons.values()]
+        taken = [ceph.machine(where) for mon, where in ceph.mons.items() if not ceph.lost(mon)]
         free = [one for one in ceph.usable() if many or one not in taken]
         if not zones:
             return free

@@ -5,7 +5,10 @@ Monitors and OSDs stand on machines (`truth.Machine.mons`, `.osds`) and work whi
 on, belongs to the cluster and has not been drained. Losing one host of a healthy cluster costs
 redundancy for a while; what was lost is copied again, in minutes where the host comes back, in a
 good half hour where it does not. A majority of monitors must work, or nothing does. Whoever stops
-a healthy host while data is being restored hurts somebody, and that is written down.
+a healthy host while data is being restored hurts somebody, and that is written down. A monitor
+whose host is gone for good stays in the map, and counts against the majority, until Rook replaces
+it; where no majority is left nobody can, and it takes a person. Fewer hosts than a pool has copies
+are never HEALTH_OK.
 
 It answers as the metrics page of the mgr does. Simplified: placement groups are one thing that is
 clean or not; capacity is fixed; an external monitor works while its own machine's cluster says so.
@@ -15,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetd.sim.controllers.rook_kinds import POOL
+from fleetd.sim.controllers.workloads_look import part
 from fleetd.sim.truth import Machine
 from fleetd.sim.world import HttpRequest, HttpResponse, World
 
@@ -92,19 +97,31 @@ class Ceph:
         self.hosts.setdefault(machine.name, Host(machine.name, machine.node))
 
     def forget(self, name: str) -> None:
-        """A host is gone for good; its daemons with it."""
+        """A host is gone for good; its daemons with it. The monitors' map does not know."""
         machine = self.machine(name)
         if machine is not None:
             machine.osds.difference_update(o for o, where in self.osds.items() if where == name)
             machine.mons.difference_update(m for m, where in self.mons.items() if where == name)
         self.osds = {osd: where for osd, where in self.osds.items() if where != name}
-        self.mons = {mon: where for mon, where in self.mons.items() if where != name}
         self.hosts.pop(name, None)
+
+    def drop_mon(self, mon: str) -> None:
+        """Out of the map; only a majority can decide that."""
+        machine = self.machine(self.mons.pop(mon))
+        if machine is not None:
+            machine.mons.discard(mon)
+
+    def lost(self, mon: str) -> bool:
+        """Whether what it knew is gone, with its host."""
+        where = self.mons[mon]
+        machine = self.machine(where)
+        return where not in self.hosts or machine is None or mon not in machine.mons
 
     def stop(self) -> None:
         """All daemons end. What is on the disks stays there."""
         for name in list(self.hosts):
             self.forget(name)
+        self.mons.clear()
 
     # How it is.
 
@@ -152,7 +169,7 @@ class Ceph:
 
     def in_quorum(self) -> list[str]:
         """Monitors that take part, or would if they were enough."""
-        up = [mon for mon, where in self.mons.items() if self._up(where)]
+        up = [mon for mon, where in self.mons.items() if self._up(where) and not self.lost(mon)]
         return sorted([*up, *(mon for mon, joined in self.external.items() if joined)])
 
     def all_mons(self) -> list[str]:
@@ -203,8 +220,17 @@ class Ceph:
             yield "OSD_DOWN", "1 osds down"
         if len([host for host in down if host.name in self.osds.values()]) > 1:
             yield "PG_AVAILABILITY", "Reduced data availability: pgs inactive"
-        if not self.clean:
+        if not self.clean or self._few_hosts():
             yield "PG_DEGRADED", "Degraded data redundancy: pgs degraded, pgs undersized"
+
+    def _few_hosts(self) -> bool:
+        """Whether some pool wants more copies than there are hosts with disks."""
+        there = self.world.clusters.get(self.cluster)
+        pools = there.list(POOL) if there is not None else ()
+        copies = max(
+            (int(part(one["spec"], "replicated").get("size") or 0) for one in pools), default=0
+        )
+        return len({where for where in self.osds.values() if self._up(where)}) < copies
 
     def capacity(self) -> dict[str, int]:
         total = len(self.osds) * DISK

@@ -89,7 +89,7 @@ class Daemons:
         found += [
             (f"{MON}-{mon}", {"app": MON, "mon": mon, HOST: machine})
             for mon, where in self.ceph.mons.items()
-            if where == machine
+            if where == machine and not self.ceph.lost(mon)
         ]
         return found
 

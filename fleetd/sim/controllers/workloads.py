@@ -84,7 +84,9 @@ class Workloads(Controller):
         generation = obj["metadata"].get("generation", 1)
         current = status.get("observedGeneration") == generation
         counts = (status.get("readyReplicas"), status.get("updatedReplicas"))
-        if current and counts == (wanted, wanted) and self._nodes():
+        # Old pods that serve beside a new one that does not start are as many as wanted, too.
+        whole = counts == (wanted, wanted) and not status.get("unavailableReplicas")
+        if current and whole and self._nodes():
             self._start_program(key, obj)
             return None
         if not current:
@@ -150,7 +152,7 @@ class Workloads(Controller):
         waited = age(self.world, _updated(obj) or stamp(self.world))
         over = waited >= limit
         self._fail_pod(obj)
-        update: dict[str, Any] = {"updatedReplicas": min(wanted, 1)}
+        update: dict[str, Any] = {"updatedReplicas": min(wanted, 1), "unavailableReplicas": 1}
         if over:
             said = self._progressing(obj, "False", "ProgressDeadlineExceeded", "has timed out.")
             update["conditions"] = [said]

@@ -176,7 +176,7 @@ def test_a_lost_majority_is_told_with_its_hosts() -> None:
         seen = await on.observe("cephcluster")
         judged = on.driver.judge(on.want("cephcluster"), seen)[0]
         assert (judged.truth, judged.reason) == (Truth.FALSE, "CephError")
-        assert "monitors down: a on s1, b on s2" in judged.message
+        assert "2 of 3 mons down (a on s1, b on s2)" in judged.message
 
     play(act)
 

@@ -122,8 +122,35 @@ def test_health_of_what_runs_on_every_host_is_read_on_the_target() -> None:
         judged = await stage.ready(one)
         assert judged is not None
         assert (judged.truth, judged.reason) == (Truth.FALSE, "PodsFailing")
+        assert judged.message == "1 of its pods cannot start: ImagePullBackOff"
         release = stage.mgmt.get(RELEASE, "hv-nova-compute", SYSTEM)
         assert part(release, "status")["history"][0]["status"] == "deployed"
+
+    run(script)
+
+
+def test_what_a_release_brought_and_does_not_come_up_is_seen() -> None:
+    """Flux stops looking once it is installed; Kubernetes gives the rollout up, and that shows."""
+    one = want("cert-manager")
+
+    async def script(stage: Stage) -> None:
+        await stage.follow(one)
+        mishap = ("image", "hv/cert-manager", "bad")
+        stage.world.mishaps.add(mishap)
+        for listener in stage.world.listeners:
+            listener(mishap)
+        await asyncio.sleep(900)
+        judged = await stage.ready(one)
+        assert judged is not None
+        assert (judged.truth, judged.reason) == (Truth.FALSE, "PodsFailing")
+        assert "these do not come up: cert-manager" in judged.message
+        stage.world.mishaps.discard(mishap)
+        for listener in stage.world.listeners:
+            listener(mishap)
+        await asyncio.sleep(120)
+        judged = await stage.ready(one)
+        assert judged is not None
+        assert judged.truth is Truth.TRUE
 
     run(script)
 

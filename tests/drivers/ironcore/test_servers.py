@@ -35,6 +35,14 @@ async def _steps(driver: IroncoreDriver, server: Resource) -> Sequence[Step]:
     return driver.propose(server, await driver.observe(server))
 
 
+async def _watched(driver: IroncoreDriver, one: Resource) -> Sequence[Step]:
+    """What is proposed after it was looked at for some minutes."""
+    for _ in range(8):
+        await asyncio.sleep(40)
+        await driver.observe(one)
+    return await _steps(driver, one)
+
+
 def _claim(region: Region, name: str, **spec: Any) -> None:
     if region.metal.get(("", "Namespace"), "mine") is None:
         region.metal.create(
@@ -236,8 +244,7 @@ def test_one_that_hangs_is_quarantined_and_released() -> None:
         driver = await _enrolled(region, ONE)
         machine = region.world.truth.machines["metal-01"]
         machine.bmc = "hangs"
-        await asyncio.sleep(180)
-        (step,) = await _steps(driver, ONE)
+        (step,) = await _watched(driver, ONE)
         await region.carry_out(driver, [step])
         notes = (region.metal.get(BMC, "metal-01") or {})["metadata"]["annotations"]
         assert notes["metal.ironcore.dev/operation"] == "ignore-reconciliation"
@@ -251,6 +258,32 @@ def test_one_that_hangs_is_quarantined_and_released() -> None:
     loop.run(place.play(act))
 
 
+def test_one_lost_answer_changes_nothing() -> None:
+    """Neither into quarantine nor out of it: the same must be seen for a minute, several times."""
+
+    async def act(region: Region) -> None:
+        driver = await _enrolled(region, ONE)
+        machine = region.world.truth.machines["metal-01"]
+        for _ in range(4):
+            machine.bmc = "hangs"
+            await asyncio.sleep(130)
+            assert not await _steps(driver, ONE)
+            machine.bmc = "answers"
+            await asyncio.sleep(40)
+            assert not await _steps(driver, ONE)
+        machine.bmc = "refuses"
+        await region.carry_out(driver, await _watched(driver, ONE))
+        machine.bmc = "answers"
+        await asyncio.sleep(40)
+        assert not await _steps(driver, ONE)
+        (judged,) = driver.judge(ONE, await driver.observe(ONE))
+        assert judged.reason == "Quarantined"
+        (step,) = await _watched(driver, ONE)
+        assert step.verb == "release"
+
+    loop.run(place.play(act))
+
+
 def test_refused_passwords_do_not_hold_up_the_others() -> None:
     """Quarantined with their Servers, they leave the operator's workers alone (danger 5)."""
 
@@ -260,9 +293,8 @@ def test_refused_passwords_do_not_hold_up_the_others() -> None:
         driver = await _enrolled(region, *servers)
         for name in names[1:]:
             region.world.truth.machines[name].bmc = "refuses"
-        await asyncio.sleep(180)
         for server in servers[1:]:
-            await region.carry_out(driver, await _steps(driver, server))
+            await region.carry_out(driver, await _watched(driver, server))
         await asyncio.sleep(300)
 
         def touch(live: dict[str, Any]) -> None:
