@@ -92,6 +92,7 @@ class FrontDesk:
             change=made.change,
             waves=made.waves,
             documents=[f"{kind}/{name}" for kind, name in made.given],
+            fresh=[f"{kind}/{name}" for kind, name in made.fresh],
             pruned=[f"{kind}/{name}" for kind, name in made.pruned],
             owned=made.owned,
             consent=made.consent,

@@ -43,6 +43,9 @@ class Draft:
     """The documents that were sent."""
     keep: Mapping[Key, Content]
     """All that would be kept beside the store."""
+    fresh: tuple[Key, ...]
+    """Those of `given` that are new, or say something else than before. Some make no resource: a
+    window of maintenance, the waves of a rollout."""
     pruned: tuple[Key, ...]
     owned: tuple[Owned, ...]
     consent: str
@@ -115,11 +118,18 @@ def draft(
         waves=tuple(outlook.waves(world, found, catalogue, regions)),
         given=tuple(sorted(new)),
         keep={key: one.content for key, one in sorted(keep.items())},
+        fresh=tuple(sorted({*edited, *_fresh(keep, before)})),
         pruned=pruned,
         owned=tuple(Owned(*key, own[key].file) for key in sorted(edited)),
         consent=consent,
         why=why,
     )
+
+
+def _fresh(keep: Mapping[Key, _Piece], before: Mapping[Key, _Piece]) -> list[Key]:
+    return [
+        key for key, one in keep.items() if key not in before or before[key].content != one.content
+    ]
 
 
 def identity(

@@ -89,7 +89,14 @@ class Window:
 
     def why(self, ref: Ref) -> why.Answer:
         state = self.state
-        return why.why(ref, state.view, state.plans, now=self.clock.now(), because=self.because)
+        return why.why(
+            ref,
+            state.view,
+            state.plans,
+            now=self.clock.now(),
+            because=self.because,
+            policy=state.policy,
+        )
 
     def because(self, source: Ref, target: Ref) -> str:
         """The catalogue's words for the need."""

@@ -137,6 +137,9 @@ def show(made: Draft, *, wide: bool) -> None:
     console = output.answers()
     if not made["text"] and not made["pruned"]:
         console.print("No difference: what should exist stays as it is.")
+        if made["fresh"]:
+            names = ", ".join(made["fresh"])
+            output.line(Text(f"New, or with other words: {names}. Plan {made['id']}", style="bold"))
         return
     difference.lines(made["text"])
     console.print()

@@ -72,7 +72,7 @@ def _documents(frame: Frame, paths: tuple[Path, ...], *, prune: bool) -> bool:
         output.data(frame, made)
     else:
         applying.show(made, wide=frame.output == "wide")
-    return bool(made["text"] or made["pruned"])
+    return bool(made["text"] or made["fresh"] or made["pruned"])
 
 
 def show_waves(told: Iterable[dict[str, Any]], *, wide: bool) -> None:

@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import cached_property
 
 from fleetd.plan import words
+from fleetd.plan.policy import Policy
 from fleetd.plan.view import View
 from fleetd.vocabulary import ABSENT, Condition, Hold, HoldReason, Plan, Truth, Wait
 from topology.resource import Edge, EdgeKind, Ref, Resource
@@ -27,6 +28,8 @@ _DOMAINS = ("rack", "zone")
 _PERSON = frozenset({HoldReason.OVERDUE, HoldReason.APPROVAL, HoldReason.FAILED, HoldReason.PAUSED})
 """Holds that end only when somebody does something."""
 _PAUSED_ON = re.compile(r"\(pause on ([^()]+)\)$")
+
+_FREE = Policy()
 
 Because = Callable[[Ref, Ref], str]
 """Why the one needs the other, to end the sentence "it needs this because"; empty if unknown."""
@@ -90,12 +93,13 @@ def why(
     *,
     now: datetime,
     because: Because = unknown,
+    policy: Policy = _FREE,
 ) -> Answer:
     """`ref` must be in the view's topology or among its orphans."""
     orphan = view.orphans.get(ref)
     if orphan is not None and ref not in view.topology.resources:
         return _orphan(orphan)
-    return _Walk(view, plans, now, because).answer(ref)
+    return _Walk(view, plans, now, because, policy).answer(ref)
 
 
 def _orphan(orphan: Resource) -> Answer:
@@ -110,12 +114,18 @@ def _orphan(orphan: Resource) -> Answer:
 
 class _Walk:
     def __init__(
-        self, view: View, plans: Mapping[str, Plan], now: datetime, because: Because
+        self,
+        view: View,
+        plans: Mapping[str, Plan],
+        now: datetime,
+        because: Because,
+        policy: Policy,
     ) -> None:
         self._view = view
         self._plans = plans
         self._now = now
         self._because = because
+        self._policy = policy
 
     def answer(self, ref: Ref) -> Answer:
         links: list[Link] = []
@@ -208,7 +218,10 @@ class _Walk:
         told = f": {condition.message}" if condition.message else ""
         doing = self._doing(ref)
         if condition.truth is Truth.TRUE and self._ready(ref):
-            return f"{ref} is Ready since {words.span(self._now - condition.since)}{doing}"
+            # What is as it should be has no hold, and would still be left as it is.
+            pause = self._policy.pause(ref, want.region)
+            paused = f"; {pause}" if pause is not None and not doing else ""
+            return f"{ref} is Ready since {words.span(self._now - condition.since)}{doing}{paused}"
         return f"{ref} is {condition.reason} since {age}{told}{doing}"
 
     def _doing(self, ref: Ref) -> str:
@@ -337,7 +350,9 @@ class _Walk:
                 return f"To go on: fleetctl resume {paused[1]}"
             if hold.reason is HoldReason.NO_DRIVER:
                 return "Start the daemon with a driver for it (--drivers)"
-        return ""
+        want = self._view.topology.resources.get(ref)
+        pause = self._policy.pause(ref, want.region) if want is not None else None
+        return f"To go on: fleetctl resume {pause.scope}" if pause is not None else ""
 
     def _plan(self, ref: Ref) -> Plan | None:
         want = self._view.topology.resources.get(ref)

@@ -68,6 +68,20 @@ class OverHttp:
         return Response(status=answer.status, body=answer.body, headers=answer.headers)
 
 
+class ByToken:
+    """Of requests that name no cluster in their path, as `kubectl get --raw /readyz` sends them:
+    the cluster whose token the caller has."""
+
+    def __init__(self) -> None:
+        self.servers: dict[str, Server] = {}
+
+    def handle(self, request: Request, headers: Mapping[str, str]) -> Response | Stream:
+        for server in self.servers.values():
+            if server.knows(headers):
+                return server.handle(request, headers)
+        return Response(status=401, body=b"this is a token of no cluster here\n")
+
+
 class Faults:
     """`POST /faults` with a line: it begins now. `mend` ends what would last for ever."""
 
@@ -100,6 +114,8 @@ class Site:
         self._trust = certificates.loopback(clock.SystemClock().now())
         self.plain = Wire(weather=self.climate)
         self.secure = Wire(weather=self.climate, tls=self._trust.tls)
+        self._by_token = ByToken()
+        self.secure.otherwise = self._by_token
         self.services: dict[str, Wire] = {}
 
     async def open(self) -> None:
@@ -135,8 +151,10 @@ class Site:
 
     def _appeared(self, name: str) -> None:
         cluster = self.world.clusters[name]
+        server = Server(cluster)
+        self._by_token.servers[name] = server
         for wire in (self.plain, self.secure):
-            wire.add(f"/k8s/{name}", Server(cluster), backend=name)
+            wire.add(f"/k8s/{name}", server, backend=name)
         token = cluster.token("kubectl", ["system:masters"], expires=None)
         there = access.kubeconfig(
             name, f"{self.secure.address}/k8s/{name}", token, self._trust.authority

@@ -213,12 +213,15 @@ class Api:
     async def _credentials(self, _match: Mapping[str, str], query: Mapping[str, str]) -> Shape:
         _only(query, "region")
         panel = self._panel
+        region = query.get("region")
+        if region is not None and region not in panel.topology().regions:
+            raise problems.Refused("not-found", f"no document names a region {region}")
         items = ledger.entries(
             panel.topology(),
             panel.component,
             panel.seen,
             now=panel.now(),
-            region=query.get("region"),
+            region=region,
         )
         return {"items": items, "now": self._now()}
 

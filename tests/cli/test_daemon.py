@@ -224,12 +224,15 @@ def test_credentials() -> None:
     with programs.daemon(panel) as url:
         text = fleetctl("--server", url, "credentials", "-o", "wide").out
         found = fleetctl("--server", url, "credentials", "-o", "json")
+        nowhere = fleetctl("--server", url, "credentials", "--region", "nope")
     assert text.splitlines()[1].split()[:9] == [
         *("ceph-admin", "Good", "3", "2d", "-", "never", "0"),
         *("cephcluster/st", "secret:rook-ceph/rook-ceph-mon"),
     ]
     assert found.json["items"][0]["ageSeconds"] == 2 * 86400
     assert "canary" not in text + found.out
+    assert (nowhere.code, nowhere.out) == (1, "")
+    assert "no document names a region nope" in nowhere.err
 
 
 @pytest.mark.parametrize("args", [("get", "clusters"), ("tree",), ("events",)])

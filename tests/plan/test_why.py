@@ -199,6 +199,20 @@ def test_needs_in_a_circle_end(truth: Truth) -> None:
     assert len(answer.chain) <= 2
 
 
+def test_what_is_ready_and_paused_says_both() -> None:
+    """It has no hold, for there is nothing to do; still nothing would be done."""
+    world = World.of(thing("cluster/hv"))
+    world.up("cluster/hv")
+    pause = Pause(scope="kind:cluster", who="ann", why="audit", since=FOUR_MINUTES)
+    answer = why.why(
+        ref("cluster/hv"), world.view, {}, now=NOW, policy=Policy.of((), pauses=[pause])
+    )
+
+    assert answer.ready
+    assert "; paused by ann since" in answer.paragraph
+    assert answer.paragraph.endswith("To go on: fleetctl resume kind:cluster.")
+
+
 def test_a_lost_rack_is_named_once() -> None:
     """The pool that is short of servers does not stand between them and what they share."""
     world = chain()

@@ -13,6 +13,7 @@ DRAFT: Mapping[str, Any] = {
     "id": "d1",
     "topology": "t",
     "documents": ["Cluster/hv"],
+    "fresh": ["Cluster/hv"],
     "pruned": [],
     "owned": [],
     "change": {"added": ["cluster/hv"], "changed": [], "removed": [], "consent": False},

@@ -103,6 +103,20 @@ async def test_a_plan_changes_nothing(daemon: Daemon, tmp_path: Path) -> None:
     assert (await daemon.desk.plan(given(POOL), prune=False))["id"] == made["id"]
 
 
+async def test_a_document_without_resources_is_something_to_do(daemon: Daemon) -> None:
+    """A Maintenance changes no resource. It is fresh until it is handed over, and then not."""
+    text = (
+        "apiVersion: fleet.c5c3.io/v1alpha1\nkind: Maintenance\nmetadata: {name: quiet}\n"
+        "spec: {region: eu-1, host: metal-01, reason: audit}\n"
+    )
+    before = await daemon.desk.plan(given(text), prune=False)
+    await apply(daemon, text)
+    after = await daemon.desk.plan(given(text), prune=False)
+
+    assert (before["text"], before["fresh"]) == ([], ["Maintenance/quiet"])
+    assert after["fresh"] == []
+
+
 async def test_what_is_applied_holds_over_a_restart(daemon: Daemon, tmp_path: Path) -> None:
     """It is in force when the answer comes, and the next daemon reads it too."""
     told = await apply(daemon, POOL)

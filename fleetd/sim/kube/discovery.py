@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from fleetd.sim.kube.cluster import Cluster
 
 _JSON = {"content-type": "application/json"}
+_ALIVE = tuple(
+    f"/{name}{rest}" for name in ("healthz", "livez", "readyz") for rest in ("", "/ping")
+)
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
+
+
+def public(path: str) -> bool:
+    """What everybody may ask: how it is, and its version."""
+    return path.rstrip("/") in (*_ALIVE, "/version")
 
 
 def answer(cluster: "Cluster", request: Request) -> Response | None:
@@ -27,7 +35,7 @@ def answer(cluster: "Cluster", request: Request) -> Response | None:
         # Asked for with an @, which no media type may have, and answered without.
         headers = {"content-type": "application/" + openapi.PROTOBUF.replace("@", ".")}
         return Response(status=200, body=openapi.NOTHING, headers=headers)
-    if path in ("/healthz", "/readyz", "/livez"):
+    if path in _ALIVE:
         return Response(status=200, body=b"ok", headers=_TEXT)
     body = _page(cluster, path)
     return Response(status=200, body=encode(body), headers=_JSON) if body is not None else None

@@ -39,7 +39,7 @@ class Server:
     def handle(self, request: Request, headers: Mapping[str, str]) -> Response | Stream:
         user = _ANONYMOUS
         try:
-            user = self._user(headers)
+            user = self._user(request, headers)
             answer = self._answer(request, headers, user)
         except Refused as refused:
             answer = Response(
@@ -60,9 +60,19 @@ class Server:
             self._cluster.log(user.name, request, status)
         return answer
 
-    def _user(self, headers: Mapping[str, str]) -> User:
+    def knows(self, headers: Mapping[str, str]) -> bool:
+        """Whether the caller's token is one of this cluster."""
+        try:
+            self._cluster.tokens.user(headers.get("authorization", "").removeprefix(_BEARER))
+        except BadToken:
+            return False
+        return True
+
+    def _user(self, request: Request, headers: Mapping[str, str]) -> User:
         said = headers.get("authorization", "")
         if not said.startswith(_BEARER):
+            if discovery.public(request.path):
+                return _ANONYMOUS
             raise Refused(401, "Unauthorized", "Unauthorized")
         try:
             user = self._cluster.tokens.user(said[len(_BEARER) :])
