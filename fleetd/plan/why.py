@@ -237,20 +237,21 @@ class _Walk:
         if step is not None:
             return f"; next: {step.why}"
         hold = self._hold(plan, ref)
+        condition = self._condition(ref)
         if hold is not None:
-            return self._held(hold)
-        wait, condition = self._wait(plan, ref), self._condition(ref)
+            return self._held(hold, told=condition.message if condition is not None else "")
+        wait = self._wait(plan, ref)
         news = wait is not None and (condition is None or wait.message != condition.message)
         return f"; waiting: {wait.message}" if wait is not None and news and wait.message else ""
 
     @staticmethod
-    def _held(hold: Hold) -> str:
+    def _held(hold: Hold, told: str) -> str:
         if hold.reason is HoldReason.OVERDUE:
             # Since when was told already, and what to do is the advice.
             limit = hold.message.partition("; ")[0].rpartition(", ")[2]
             return f"; overdue, {limit}"
         until = f" until {words.moment(hold.until)}" if hold.until else ""
-        return f"; held ({hold.reason}{until}): {hold.message}"
+        return f"; held ({hold.reason}{until}): {hold.message.removesuffix(f': {told}')}"
 
     def _company(self, ref: Ref) -> tuple[tuple[Ref, ...], str]:
         """What carries or feeds the cause and fails as well, and what those have in common."""

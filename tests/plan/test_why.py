@@ -199,6 +199,18 @@ def test_needs_in_a_circle_end(truth: Truth) -> None:
     assert len(answer.chain) <= 2
 
 
+def test_what_cannot_be_looked_at_says_so_once() -> None:
+    """Neither the state nor the hold repeats the other's words."""
+    world = World.of(thing("server/x"))
+    world.blind("server/x", error="no way there", since=NOW - timedelta(hours=1))
+    was = world.view.ready[ref("server/x")]
+    world.view.ready[ref("server/x")] = replace(was, message="no way there")
+    paragraph = ask(world, "server/x").paragraph
+
+    assert "held (StaleObservation)" in paragraph
+    assert paragraph.count("no way there") == 1
+
+
 def test_what_is_ready_and_paused_says_both() -> None:
     """It has no hold, for there is nothing to do; still nothing would be done."""
     world = World.of(thing("cluster/hv"))
