@@ -13,6 +13,12 @@ async def test_server_is_well(api: Api, path: str) -> None:
     assert (answer.status, answer.body) == (200, b"ok")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/livez/ping", "/version"])
+async def test_anybody_may_ask_how_it_is(api: Api, path: str) -> None:
+    """Load balancers and kubelets do, without a token."""
+    assert (await api.as_user("").get(path)).status == 200
+
+
 async def test_version(api: Api) -> None:
     """The version has major and minor."""
     version = (await api.get("/version")).json
