@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant("one member unsealed", UNSEEN, drivers.only_the_first_is_unsealed, ordeals.SEALED, "I6"),
     # Unwinding: what was put aside, or is to go.
     Mutant(
-        "quarantine for ever", UNWINDING, drivers.quarantine_is_for_ever, ordeals.HANGING, "I10"
+        "quarantine for ever", UNWINDING, drivers.quarantine_is_for_ever, ordeals.HANGING, "I6 I10"
     ),
     Mutant("unnamed goes", UNWINDING, engine.what_is_not_named_goes, ordeals.UNNAMED, "I6 I8"),
     Mutant(
