@@ -346,7 +346,7 @@ class FluxDriver(ObjectDriver):
         if want.ref.kind == "flux-source" and seen:
             # The password first: without the source nobody would know of it.
             steps = self._removal(want, seen)
-            if observed.get("credentials") in (None, "missing", "none"):
+            if observed.get("password") in (None, "missing", "none"):
                 return steps
             password = self._delete_secret(want, manifests.credentials_name(want.region))
             return [password, *steps]

@@ -29,6 +29,7 @@ from topology.resource import Ref, Resource, Topology
 
 METAL: GK = ("metal.ironcore.dev", "Server")
 SECRET: GK = ("", "Secret")
+SHOOT: GK = ("core.gardener.cloud", "Shoot")
 TOLD = 20
 """Lines of what happened before a breach."""
 _KV_DATA = re.compile(r"/v1/[^/]+/data/")
@@ -197,7 +198,7 @@ class Judge:
     def _took(self, machine: Machine, who: str) -> None:
         """I11: no domain has more servers away than its budget allows, after a deed of somebody's
         and not of the grid's."""
-        if self._budgets is None or not machine.node:
+        if self._budgets is None or not machine.node or self._going(machine):
             return
         table, policy = self._budgets
         row = table.index.get(Ref("server", machine.name))
@@ -212,12 +213,24 @@ class Judge:
                 for one in self._world.truth.machines.values()
                 if one.node
                 and not one.on
+                and not self._going(one)
                 and domain in table.domains[table.index[Ref("server", one.name)]]
             ]
             most = budget.allowed(share, table.members[domain])
             if len(away) > most:
                 names = ", ".join(sorted(away))
                 self._broken("I11", f"{who} took {machine.name}: of {domain} {names} are away")
+
+    def _going(self, machine: Machine) -> bool:
+        """Whether its whole cluster is being deleted, which a person has asked for: then it is not
+        away, it is given back."""
+        name = machine.node.partition("/")[0]
+        gardens = (one for one in self._world.clusters.items() if one[0].startswith("garden-"))
+        return any(
+            shoot["metadata"]["name"] == name and shoot["metadata"].get("deletionTimestamp")
+            for _, garden in gardens
+            for shoot in garden.list(SHOOT)
+        )
 
     # Telling.
 

@@ -34,6 +34,9 @@ class Fleet:
         self.rules.reads.note()
         return self.state.view.topology if self.state is not None else EMPTY
 
+    def everything(self) -> Topology:
+        return self.topology()
+
     def ready(self, ref: Ref) -> Condition | None:
         del ref
 
