@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from fleetd.sim.invariants import Breach
 from fleetd.sim.loop import VirtualLoop
 from tests.twin.stage import Power, Region
 
@@ -52,6 +53,8 @@ class Held:
             try:
                 prepare()
                 found = self.runner.run(story(self.region))
+            except Breach as breach:
+                found = [breach.words]
             except BaseException:  # noqa: BLE001 - whatever it was, the parent is to hear of it
                 found = [f"raised {traceback.format_exc(limit=-5)}"]
             with os.fdopen(writing, "w", encoding="utf-8") as out:
@@ -64,6 +67,11 @@ class Held:
         return json.loads(text) if text else ["raised: the child said nothing"]
 
 
+def is_about(write: str, told: str) -> bool:
+    """Whether a write is of the kind that is told: its verb and what it is about, anywhere."""
+    return f"{write} ".startswith(f"{told} ")
+
+
 @lru_cache
 def held(moment: str) -> Held:
     runner = asyncio.Runner(loop_factory=VirtualLoop)
@@ -74,7 +82,7 @@ def held(moment: str) -> Held:
             assert await region.live(Power(), until=lambda twin: twin.quiet())
         elif moment != BARE:
             about = _FIRST_INTENT[moment]
-            power = Power(at=lambda side, what: (side, what) == ("intent", about))
+            power = Power(at=lambda side, what: side == "intent" and is_about(what, about))
             await region.live(power, until=lambda _: False)
         return region
 

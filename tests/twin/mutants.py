@@ -45,7 +45,7 @@ MUTANTS = (
     # Intermediate state: what a daemon leaves behind when it dies.
     Mutant("progress in memory", HALF, kube.progress_in_memory, trials.RESTART, "I7"),
     Mutant("names made up", HALF, drivers.a_name_at_every_start, ordeals.OPENED, "I10"),
-    Mutant("a stamp is a secret", HALF, drivers.a_stamp_is_a_secret, ordeals.HALF_MADE, "I5"),
+    Mutant("a stamp is a secret", HALF, drivers.a_stamp_is_a_secret, ordeals.HALF_MADE, "I5 I6"),
     Mutant("a claim is the keys", HALF, drivers.a_claim_is_the_keys, ordeals.ONLY_CLAIMED, "I6"),
     Mutant("intent after the deed", HALF, engine.intent_after_the_deed, ordeals.UNANNOUNCED, "I15"),
     Mutant("outcomes not written", HALF, engine.outcomes_are_not_written, ordeals.DELETED, "I15"),
@@ -59,9 +59,11 @@ MUTANTS = (
     Mutant("lost cache speaks on", STALE, kube.a_lost_cache_speaks_on, ordeals.AWAY, "I12"),
     Mutant("own writes not noted", STALE, kube.own_writes_are_not_noted, ordeals.UPGRADED, "I9"),
     Mutant("generation ignored", STALE, kube.generations_are_ignored, ordeals.UNHEARD, "I12"),
-    Mutant("unknown is absent", STALE, kube.unknown_is_absent, trials.seed(1), "I8"),
+    Mutant("unknown is absent", STALE, kube.unknown_is_absent, trials.seed(1), "I5"),
     Mutant("old look decides", STALE, engine.decided_on_the_old_look, ordeals.OPENED, "I9"),
-    Mutant("compared to the letter", STALE, kube.compared_to_the_letter, trials.RESTART, "I7"),
+    Mutant(
+        "compared to the letter", STALE, kube.compared_to_the_letter, trials.RESTART, "I6 I7 I8"
+    ),
     Mutant("kubeconfig for ever", STALE, drivers.kubeconfigs_are_for_ever, ordeals.EXPIRING, "I6"),
     # Unobserved state: what happened while nobody looked.
     Mutant("silent watch", UNSEEN, kube.silence_goes_unnoticed, ordeals.UNSEEN, "I8"),
@@ -74,37 +76,33 @@ MUTANTS = (
     Mutant(
         "quarantine for ever", UNWINDING, drivers.quarantine_is_for_ever, ordeals.HANGING, "I6 I10"
     ),
-    Mutant("unnamed goes", UNWINDING, engine.what_is_not_named_goes, ordeals.UNNAMED, "I6 I8"),
+    Mutant("unnamed goes", UNWINDING, engine.what_is_not_named_goes, ordeals.UNNAMED, "I2 I8"),
     Mutant(
         "claimed server removed",
         UNWINDING,
         drivers.claimed_servers_are_removed,
         ordeals.RETIRED,
-        "I2",
+        "I2 I10",
     ),
     Mutant(
         "lost keys start over", UNWINDING, drivers.lost_keys_start_over, ordeals.KEYS_LOST, "I2"
     ),
     # Secrets.
-    Mutant("keys in memory", SECRET, drivers.keys_stay_in_memory, ordeals.OPENED, "I5"),
+    Mutant("keys in memory", SECRET, drivers.keys_stay_in_memory, ordeals.OPENED, "I6"),
     Mutant(
         "passwords at every start",
         SECRET,
         drivers.secrets_are_made_at_start,
         trials.RESTART,
-        "I5 I7",
+        "I5",
     ),
     Mutant("token at every start", SECRET, drivers.a_token_at_every_look, trials.RESTART, "I7"),
-    Mutant("secret in a step", SECRET, drivers.secrets_travel_in_steps, ordeals.UNSECRET, "I5"),
     Mutant("any audience", SECRET, drivers.roles_without_audience, ordeals.OPENED, "D15 I6"),
     Mutant(
         "policy without metadata", SECRET, drivers.policies_without_metadata, ordeals.REPUSHED, "I6"
     ),
     # Guards: what the far side must be kept from.
-    Mutant("one machine twice", GUARD, drivers.one_machine_twice, ordeals.ENROLLED_BY_OTHERS, "D2"),
     Mutant("maintenance left out", GUARD, drivers.maintenance_left_out, ordeals.GROWN, "D10"),
-    Mutant("conflicts are forced", GUARD, kube.conflicts_are_forced, ordeals.FOUGHT_OVER, "I14"),
-    Mutant("asks again at once", GUARD, kube.sent_again_at_once, ordeals.BUSY, "I14"),
     Mutant("needs are ignored", GUARD, engine.needs_are_ignored, ordeals.OPENED, "I12"),
     Mutant("windows are ignored", GUARD, engine.windows_are_ignored, ordeals.NOON, "I11"),
     Mutant("takes nothing down", GUARD, drivers.upgrades_take_nothing_down, ordeals.NOON, "I11"),

@@ -125,7 +125,7 @@ def crash(moment: str, side: str, what: str, *names: str, nth: int = 1, minutes:
 
         def at(here: str, about: str) -> bool:
             nonlocal met
-            met += (here, about) == (side, what)
+            met += here == side and moments.is_about(about, what)
             return met == nth
 
         power = Power(at=at)
