@@ -11,7 +11,7 @@ from the DaemonSet on the target; Flux's Ready is no monitor. What Flux needs to
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivers.flux import checks, credentials, guards, installation, manifests
+from drivers.flux import checks, credentials, guards, installation, manifests, pods
 from fleetd.kube import errors, facts, fights, kubeconfig, objects
 from fleetd.kube.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Condition, Done, Failed, Observation, Outcome, Step, make_step
@@ -24,16 +24,6 @@ RESUME = "resume"
 SUSPEND = "suspend"
 SECRET = ("", "Secret")
 DEPLOYMENT = ("apps", "Deployment")
-_STUCK = frozenset(
-    {
-        "CrashLoopBackOff",
-        "ImagePullBackOff",
-        "ErrImagePull",
-        "InvalidImageName",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-    }
-)
 
 
 class FluxDriver(ObjectDriver):
@@ -141,8 +131,8 @@ class FluxDriver(ObjectDriver):
             )
         except errors.KubeError:
             return {}
-        mine = [one for one in found if _release_of(one) == named]
-        stuck = sorted(one["metadata"]["name"] for one in mine if _stalls(one))
+        mine = [one for one in found if pods.release_of(one) == named]
+        stuck = sorted(one["metadata"]["name"] for one in mine if pods.stalls(one))
         return {"stalled": ", ".join(stuck)} if stuck else {}
 
     async def _operator_up(self, want: Resource) -> bool:
@@ -210,7 +200,8 @@ class FluxDriver(ObjectDriver):
         failing = [
             said
             for pod in cache.items(by=want.ref)
-            if any(one["name"] == watched["name"] for one in _owners(pod)) and (said := _stuck(pod))
+            if any(one["name"] == watched["name"] for one in pods.owners(pod))
+            and (said := pods.stuck(pod))
         ]
         manifest = self.manifests(want)[0]
         gk = (manifests.HELM, "HelmRelease")
@@ -448,40 +439,6 @@ class FluxDriver(ObjectDriver):
             )
             return (objects.condition(want, verdict, seen),)
         return super().judge(want, seen)
-
-
-def _owners(pod: Facts) -> list[Facts]:
-    return pod["metadata"].get("ownerReferences") or []
-
-
-def _stuck(pod: Facts) -> str:
-    """Why it cannot start, in Kubernetes' word; empty if it can."""
-    status: Mapping[str, Any] = pod.get("status") or {}
-    containers: list[Facts] = [
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ]
-    reasons = (_waits_for(one) for one in containers)
-    return next((reason for reason in reasons if reason in _STUCK), "")
-
-
-def _release_of(deployment: Facts) -> tuple[str, str]:
-    labels = facts.part(deployment, "metadata", "labels")
-    name, namespace = (labels.get(f"{manifests.HELM}/{key}") for key in ("name", "namespace"))
-    return str(name), str(namespace)
-
-
-def _stalls(deployment: Facts) -> bool:
-    """Its rollout was given up, by Kubernetes' own deadline."""
-    status: Mapping[str, Any] = deployment.get("status") or {}
-    conditions: Sequence[Facts] = status.get("conditions") or ()
-    return any(one.get("reason") == "ProgressDeadlineExceeded" for one in conditions)
-
-
-def _waits_for(container: Facts) -> str:
-    state: Mapping[str, Any] = container.get("state") or {}
-    waiting: Mapping[str, Any] = state.get("waiting") or {}
-    return str(waiting.get("reason", ""))
 
 
 def _said(release: Facts) -> str:

@@ -1,10 +1,10 @@
 """
 Crash safety of a whole region: the power may go at any write of any workflow, on any side of it.
 
-Points are classed by what is written, how, where, and on which side; one of each fourth class
-is tried here, by forking, and `make sweep` tries every single write. OpenBao's init is the one place where
-a person is needed: whoever dies between its answer and the write of the keys has lost them, and
-the driver then asks before it starts over.
+Points are classed by what is written, how, where, and on which side; one of each fourth class is
+tried here, by forking, and `make sweep` tries every single write. OpenBao's init is the one place
+where a person is needed: whoever dies between its answer and the write of the keys has lost them,
+and the driver then asks before it starts over.
 """
 
 from fleetd.sim import loop

@@ -11,7 +11,7 @@ from tests.twin.stage import ROOT, Power, Region
 
 CALM_AFTER = chaos.UNTIL.total_seconds()
 """Seconds of weather and mishaps; then it must come to rest."""
-STORMY = (102, 103, 104)
+STORMY = (105, 106, 107)
 """One whole deck of mishaps."""
 
 

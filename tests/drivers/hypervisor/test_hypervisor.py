@@ -299,13 +299,13 @@ def test_hosts_of_a_retired_cluster_are_no_room_for_each_other() -> None:
         on.cloud.nova.boot("vm-2", "cmp-02")
         gone = want(absent=True)
         seen, _ = await look(driver, gone)
-        none = [str(one.args["host"]) for one in driver.propose(gone, seen)]
+        none = [one.verb for one in driver.propose(gone, seen)]
         there = on.cloud.nova.register("other", "hv")
         there.room = 1
         seen, _ = await look(driver, gone)
         return none, [str(one.args["host"]) for one in driver.propose(gone, seen)]
 
-    assert run(act, "cmp-01", "cmp-02") == ([], ["cmp-01"])
+    assert run(act, "cmp-01", "cmp-02") == (["refuse"], ["cmp-01"])
 
 
 def test_a_machine_in_error_is_told() -> None:

@@ -1,0 +1,53 @@
+"""Whose pods and Deployments are, and why they do not come up, as they tell it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from drivers.flux import manifests
+from fleetd.kube import facts
+from topology.resource import Facts
+
+_STUCK = frozenset(
+    {
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+    }
+)
+
+
+def owners(pod: Facts) -> list[Facts]:
+    return pod["metadata"].get("ownerReferences") or []
+
+
+def stuck(pod: Facts) -> str:
+    """Why it cannot start, in Kubernetes' word; empty if it can."""
+    status: Mapping[str, Any] = pod.get("status") or {}
+    containers: list[Facts] = [
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ]
+    reasons = (waits_for(one) for one in containers)
+    return next((reason for reason in reasons if reason in _STUCK), "")
+
+
+def release_of(deployment: Facts) -> tuple[str, str]:
+    labels = facts.part(deployment, "metadata", "labels")
+    name, namespace = (labels.get(f"{manifests.HELM}/{key}") for key in ("name", "namespace"))
+    return str(name), str(namespace)
+
+
+def stalls(deployment: Facts) -> bool:
+    """Its rollout was given up, by Kubernetes' own deadline."""
+    status: Mapping[str, Any] = deployment.get("status") or {}
+    conditions: Sequence[Facts] = status.get("conditions") or ()
+    return any(one.get("reason") == "ProgressDeadlineExceeded" for one in conditions)
+
+
+def waits_for(container: Facts) -> str:
+    state: Mapping[str, Any] = container.get("state") or {}
+    waiting: Mapping[str, Any] = state.get("waiting") or {}
+    return str(waiting.get("reason", ""))
