@@ -314,6 +314,12 @@ def credentials(within: Frame, region: str | None) -> None:
     _call("ledger", within, region=region)
 
 
+def _list_faults(context: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001
+    if asked:
+        _call_as("rehearse", "list_faults")
+        context.exit()
+
+
 @fleetctl.command()
 @click.argument("paths", nargs=-1, type=frame.PATHS, metavar="PATH...")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other luck.")
@@ -323,6 +329,14 @@ def credentials(within: Frame, region: str | None) -> None:
     multiple=True,
     metavar="TEXT",
     help="Something that goes wrong, e.g. 'at 12m: bmc r1-s01 unreachable for 20m'; repeatable.",
+)
+@click.option(
+    "--list-faults",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_faults,
+    help="Show what can go wrong, and exit.",
 )
 @click.option("--chaos", is_flag=True, help="Random faults, drawn from the seed, for an hour.")
 @click.option(

@@ -78,6 +78,14 @@ def run(
         raise Stop(Exit.BAD)
 
 
+def list_faults() -> None:
+    """Every fault there is, as it is written behind the colon."""
+    output.line(Text("at WHEN: WHAT NAME HOW [for SPAN], e.g. 'at 12m: rack r2 dark for 20m'\n"))
+    for what, hows in script.VOCABULARY.items():
+        for how, meaning in hows.items():
+            output.line(Text(f"{what:<10} NAME {how:<15} {meaning}"))
+
+
 def _hush() -> None:
     """What the parts of the daemon log goes to stderr, and only errors: the timeline tells the
     rest, and stdout holds nothing but the result."""

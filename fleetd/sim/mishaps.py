@@ -28,6 +28,8 @@ _NO_SHOOTS = ("garden-", "metal-", "seed-")
 DAEMON = "daemon"
 """Whose clock it is."""
 JUMP = timedelta(hours=1)
+SHOWN = 8
+"""Names in a complaint."""
 _PREFIX = {"cluster": "", "garden": "garden-", "metal": "metal-", "openbao": "openbao-"}
 
 
@@ -361,7 +363,9 @@ def _known(line: Line, names: Iterable[str]) -> None:
     if line.whom in known:
         return
     near = difflib.get_close_matches(line.whom, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    there = f"there are {', '.join(known[:SHOWN]) or 'none'}{more}"
+    hint = f"did you mean {near[0]}?" if near else there
     raise ScriptError(f"'{line}': there is no {line.what} {line.whom}; {hint}")
 
 

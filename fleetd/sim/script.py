@@ -39,27 +39,64 @@ class Line:
         return f"at {base.show_duration(self.at)}: {self.what} {self.whom} {self.how}{lasts}"
 
 
-VOCABULARY: dict[str, tuple[str, ...]] = {
-    "bmc": ("unreachable", "refuses", "hangs", "lies"),
-    "rack": ("dark",),
-    "server": ("dark",),
-    "cluster": ("unreachable", "frozen", "failing", "busy", "slow"),
-    "garden": ("unreachable", "frozen", "failing", "busy", "slow"),
-    "metal": ("unreachable", "frozen", "failing", "busy", "slow"),
-    "watch": ("dropped", "stalled", "expired"),
-    "shoot": ("stuck", "hibernated", "flapping"),
-    "openbao": ("sealed", "unreachable", "standby", "audit-blocked"),
-    "eso": ("lagging",),
-    "image": ("bad",),
-    "openstack": ("unreachable",),
-    "ceph": ("degraded",),
-    "ironic": ("locked", "conductor-lost"),
-    "partition": ("full", "one-way"),
-    "token": ("expired",),
-    "objects": ("recreated", "meddled"),
-    "clock": ("ahead", "behind"),
+_API = {
+    "unreachable": "connections are refused",
+    "frozen": "takes requests and never answers",
+    "failing": "answers 500",
+    "busy": "answers 429 with Retry-After",
+    "slow": "answers after seconds",
 }
-"""What can be named, and what can happen to it."""
+VOCABULARY: dict[str, dict[str, str]] = {
+    "bmc": {
+        "unreachable": "no packet comes back",
+        "refuses": "answers 401: the password was changed",
+        "hangs": "takes requests and never answers",
+        "lies": "says that it did as told, and did not",
+    },
+    "rack": {"dark": "power is gone: all machines of the rack and their BMCs"},
+    "server": {"dark": "power is gone: the machine and its BMC"},
+    "cluster": _API,
+    "garden": _API,
+    "metal": _API,
+    "watch": {
+        "dropped": "every watch of the cluster is cut",
+        "stalled": "open watches stay open and say nothing",
+        "expired": "every watch is cut, and going on is answered with 410",
+    },
+    "shoot": {
+        "stuck": "its operation makes no progress",
+        "hibernated": "somebody put it to sleep",
+        "flapping": "its conditions come and go",
+    },
+    "openbao": {
+        "sealed": "all members are sealed",
+        "unreachable": "connections are refused",
+        "standby": "no member is active",
+        "audit-blocked": "no audit device can write, so nothing is answered",
+    },
+    "eso": {"lagging": "External Secrets is late with everything"},
+    "image": {"bad": "a component's image cannot be pulled; named cluster/component"},
+    "openstack": {"unreachable": "no service of the cloud answers"},
+    "ceph": {"degraded": "the storage cluster is not healthy"},
+    "ironic": {
+        "locked": "nodes are reserved by a conductor",
+        "conductor-lost": "a conductor died with its nodes",
+    },
+    "partition": {
+        "full": "fleetd alone cannot reach it",
+        "one-way": "fleetd's requests arrive, the answers do not",
+    },
+    "token": {"expired": "fleetd's token for the cluster is not good any more"},
+    "objects": {
+        "recreated": "a stranger deletes an object and makes it anew",
+        "meddled": "a stranger changes an object again and again",
+    },
+    "clock": {
+        "ahead": "the daemon's clock is an hour ahead; named daemon",
+        "behind": "the daemon's clock is an hour behind; named daemon",
+    },
+}
+"""What can be named, what can happen to it, and what that means."""
 
 
 def read(text: str) -> Line:
@@ -67,13 +104,16 @@ def read(text: str) -> Line:
     found = _LINE.fullmatch(text)
     if found is None:
         raise ScriptError(
-            f"{text!r} is not a fault; write e.g. 'at 12m: bmc r1-s03 unreachable for 20m'"
+            f"{text!r} is not a fault; write e.g. 'at 12m: bmc r1-s03 unreachable for 20m' "
+            "(--list-faults shows all)"
         )
     what, how = found["what"], found["how"]
     if what not in VOCABULARY:
         raise ScriptError(f"{text!r}: nothing is called {what}; {_near(what, tuple(VOCABULARY))}")
     if how not in VOCABULARY[what]:
-        raise ScriptError(f"{text!r}: a {what} cannot be {how}; {_near(how, VOCABULARY[what])}")
+        raise ScriptError(
+            f"{text!r}: a {what} cannot be {how}; {_near(how, tuple(VOCABULARY[what]))}"
+        )
     return Line(
         at=_duration(text, found["at"]),
         what=what,

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from fleetd.sim import script
 from tests.cli import programs
 
 LAST = re.compile(r"converged: \d+ steps, \d+h(\d+m)? simulated, \d+ disruptions")
@@ -44,6 +45,17 @@ def test_json_is_one_document() -> None:
         (720, "metal-03", "fault"),
         (1920, "metal-03", "mended"),
     ]
+
+
+def test_all_faults_are_listed_with_their_meaning() -> None:
+    """What can be written behind --fault, each with what it does; needs no documents."""
+    ran = programs.fleetctl("rehearse", "--list-faults")
+
+    assert ran.code == 0, ran.err
+    listed = {tuple(line.split()[:3]) for line in ran.out.splitlines()[2:]}
+    assert ("rack", "NAME", "dark") in listed
+    assert len(listed) == sum(len(hows) for hows in script.VOCABULARY.values())
+    assert all(len(line.split()) > 4 for line in ran.out.splitlines()[2:])
 
 
 @pytest.mark.parametrize(

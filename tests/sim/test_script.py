@@ -70,7 +70,9 @@ def test_what_has_not_the_shape_is_shown_one_that_has(text: str) -> None:
         script.read(text)
 
     example = "'at 12m: bmc r1-s03 unreachable for 20m'"
-    assert str(told.value) == f"{text!r} is not a fault; write e.g. {example}"
+    assert str(told.value) == (
+        f"{text!r} is not a fault; write e.g. {example} (--list-faults shows all)"
+    )
 
 
 @pytest.mark.parametrize(
