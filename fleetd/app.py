@@ -20,10 +20,13 @@ from pathlib import Path
 
 import structlog
 
-from fleetd import clock, errors, secrets, window
-from fleetd.desk import FrontDesk
-from fleetd.documents import Documents
-from fleetd.drafts import Source
+from fleetd import clock, errors, secrets
+from fleetd.daemon import window
+from fleetd.daemon.desk import FrontDesk
+from fleetd.daemon.documents import Documents
+from fleetd.daemon.drafts import Source
+from fleetd.daemon.handed import Handed
+from fleetd.daemon.keeper import Keeper
 from fleetd.engine import loading, queue, recovery
 from fleetd.engine.commands import Commands
 from fleetd.engine.core import Core, Tuning
@@ -31,8 +34,6 @@ from fleetd.engine.observer import Pace, calm_pace
 from fleetd.engine.records import Surroundings
 from fleetd.engine.supervisor import Upkeep
 from fleetd.gate import GateLimits, Gates
-from fleetd.handed import Handed
-from fleetd.keeper import Keeper
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Network, Passage, RealNetwork, Ways
 from fleetd.settings import Settings, StoreKind

@@ -274,7 +274,7 @@ class Driver(Protocol):
         tools hold; nothing else: no clock, no condition of another thing, no answer of a far side
         and nothing that an earlier call kept. Equal topology, rules, `want` and `seen` give equal
         steps, also from another instance of the driver. It is asked again when one of these
-        changes, and about documents that are not in force (`fleetd.sealed`), in a thread."""
+        changes, and about documents that are not in force (`fleetd.daemon.sealed`), in a thread."""
         ...
 
     async def apply(self, step: Step) -> Outcome:

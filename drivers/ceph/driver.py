@@ -20,7 +20,7 @@ from typing import Any
 from drivers.ceph import kubeconfig, manifests, reading
 from drivers.ceph.reading import inside
 from fleetd.kube import errors, transport
-from fleetd.kube.objects import DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
+from fleetd.objects import DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 

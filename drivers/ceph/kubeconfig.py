@@ -17,8 +17,8 @@ from typing import Any, cast
 import yaml
 
 from drivers.ceph import manifests
-from fleetd import plainyaml
-from fleetd.kube import errors, facts, objects
+from fleetd import objects, plainyaml
+from fleetd.kube import errors, facts
 from fleetd.kube.client import Object
 from fleetd.secrets import Secret
 from fleetd.tools import Tools

@@ -10,7 +10,7 @@ the disks as they are; and `externalMonIDs` and key generations are left to thos
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from topology.resource import Facts, Resource
 
 ROOK = "ceph.rook.io/v1"

@@ -10,7 +10,7 @@ rule: a member that nobody has looked at is not Ready, but it has not failed eit
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fleetd.kube import objects
+from fleetd import objects
 from fleetd.tools import Tools
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, Truth
 from topology.resource import EdgeKind, Facts, Ref, Resource, Topology

@@ -14,9 +14,10 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.eso import causes, manifests
-from fleetd.kube import errors, objects
+from fleetd import objects
+from fleetd.kube import errors
 from fleetd.kube.facts import part as inside
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, Truth, make_step
 from topology.resource import Facts, Ref, Resource
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from drivers.flux import manifests
 from fleetd import plainyaml, secrets
 from fleetd.kube import facts
-from fleetd.kube.objects import ObjectDriver
+from fleetd.objects import ObjectDriver
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step
 from topology.resource import Resource

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drivers.flux import checks, credentials, guards, installation, manifests, pods
-from fleetd.kube import errors, facts, fights, kubeconfig, objects
-from fleetd.kube.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
+from fleetd import objects
+from fleetd.kube import errors, facts, fights, kubeconfig
+from fleetd.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Condition, Done, Failed, Observation, Outcome, Step, make_step
 from topology import health
 from topology.resource import Facts, Ref, Resource

@@ -9,7 +9,7 @@ is secret.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from topology.resource import Ref, Resource
 
 NAMESPACE = "flux-system"

@@ -16,7 +16,7 @@ from drivers.gardener import client, manifests
 from drivers.gardener.login import Login
 from fleetd import secrets
 from fleetd.kube import errors, facts
-from fleetd.kube.objects import ObjectDriver
+from fleetd.objects import ObjectDriver
 from fleetd.tools import Tools
 from topology.resource import Ref, Resource
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetd.kube import errors
-from fleetd.kube.objects import ObjectDriver
+from fleetd.objects import ObjectDriver
 from topology.resource import Resource
 
 

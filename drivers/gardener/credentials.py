@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from drivers.gardener import client, manifests
+from fleetd import objects
 from fleetd.kube import credentials as ledger
-from fleetd.kube import errors, facts, objects
+from fleetd.kube import errors, facts
 from fleetd.kube.client import Object
 from fleetd.kube.secretview import SecretView
 from fleetd.tools import Tools

@@ -16,9 +16,9 @@ from typing import Any
 
 from drivers.gardener import checks, credentials, manifests, profiles, shoots
 from drivers.gardener.login import Login
-from fleetd import secrets
-from fleetd.kube import errors, facts, objects, transport
-from fleetd.kube.objects import DELETE, Manifest, ObjectDriver
+from fleetd import objects, secrets
+from fleetd.kube import errors, facts, transport
+from fleetd.objects import DELETE, Manifest, ObjectDriver
 from fleetd.tools import Tools
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Ref, Resource

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from topology.documents import base
 from topology.resource import Facts, Resource
 

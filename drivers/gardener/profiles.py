@@ -11,7 +11,7 @@ from typing import Any
 
 from drivers.gardener import manifests, shoots
 from fleetd.kube import facts
-from fleetd.kube.objects import ObjectDriver
+from fleetd.objects import ObjectDriver
 from topology.resource import Facts, Resource
 
 MANAGED = ("cloudprofilesync.cobaltcore.dev", "ManagedCloudProfile")

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from fleetd.kube import facts, kubeconfig, objects
-from fleetd.kube.objects import DELETE, WRITE_DEADLINE, ObjectDriver
+from fleetd import objects
+from fleetd.kube import facts, kubeconfig
 from fleetd.kube.secretview import SecretView
+from fleetd.objects import DELETE, WRITE_DEADLINE, ObjectDriver
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 

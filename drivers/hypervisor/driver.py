@@ -17,7 +17,7 @@ from drivers.hypervisor import leaving, look, marks
 from fleetd import secrets
 from fleetd.clouds import client
 from fleetd.kube import errors, facts
-from fleetd.kube.objects import ObjectDriver
+from fleetd.objects import ObjectDriver
 from fleetd.vocabulary import (
     Condition,
     Done,

@@ -19,9 +19,9 @@ from typing import Any
 
 from drivers.ironcore import manifests
 from drivers.ironcore.bmcs import Bmcs
-from fleetd import redfish, secrets
-from fleetd.kube import errors, facts, objects, transport
-from fleetd.kube.objects import Manifest, ObjectDriver
+from fleetd import objects, redfish, secrets
+from fleetd.kube import errors, facts, transport
+from fleetd.objects import Manifest, ObjectDriver
 from fleetd.tools import Tools
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Ref, Resource

@@ -9,7 +9,7 @@ come to the Node.
 
 from ipaddress import ip_address
 
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from topology.resource import Facts, Resource
 
 GROUP = "metal.ironcore.dev"

@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 import requests
 
 from drivers.ironic import client, nodes
-from fleetd import redfish, secrets
+from fleetd import objects, redfish, secrets
 from fleetd.gate import GateClosed
-from fleetd.kube import objects
 from fleetd.tools import Tools
 from fleetd.vocabulary import (
     Condition,

@@ -9,8 +9,8 @@ here; Ironic shows it as stars, and it is written by a verb of its own.
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from fleetd import redfish
-from fleetd.kube import facts, objects
+from fleetd import objects, redfish
+from fleetd.kube import facts
 from topology.resource import Facts, Resource
 
 MARK = "fleet_c5c3_io"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from drivers.kubernetes import manifests
-from fleetd.kube.objects import Manifest, ObjectDriver
+from fleetd.objects import Manifest, ObjectDriver
 from topology.resource import Facts, Resource
 
 

@@ -18,7 +18,7 @@ from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
 from fleetd.kube import config, errors
 from fleetd.kube.facts import part as inside
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step, make_step
 from topology.resource import Facts, Resource

@@ -22,8 +22,9 @@ from drivers.openbao import (
 )
 from drivers.openbao.access import Access
 from drivers.openbao.parts import Part
-from fleetd.kube import errors, objects
-from fleetd.kube.objects import Manifest
+from fleetd import objects
+from fleetd.kube import errors
+from fleetd.objects import Manifest
 from fleetd.tools import Tools
 from fleetd.vocabulary import Failed, Observation, Outcome, Step
 from topology.resource import Facts, Ref, Resource

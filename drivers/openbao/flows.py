@@ -21,7 +21,7 @@ from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
 from fleetd.kube import facts
 from fleetd.kube.facts import part as inside
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from fleetd.secrets import Secret, SecretError
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
 from topology.resource import Facts, Resource

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivers.openbao import access
-from fleetd.kube import facts, objects
+from fleetd import objects
+from fleetd.kube import facts
 from topology.resource import Facts, Resource
 
 FLUX = "flux-system"

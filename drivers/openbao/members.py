@@ -21,7 +21,7 @@ from drivers.openbao import access, client, manifests
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
 from fleetd.kube import errors
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
 from topology.resource import Facts, Resource

@@ -15,7 +15,7 @@ from drivers.openbao import fleet
 from drivers.openbao.access import Access
 from drivers.openbao.client import Bao
 from fleetd.kube.facts import part as inside
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from fleetd.tools import Tools
 from fleetd.vocabulary import Failed, Outcome, Step
 from topology.resource import Facts, Resource, Topology

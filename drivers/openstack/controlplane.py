@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from drivers.openstack import manifests
-from fleetd.kube.objects import Manifest, ObjectDriver
+from fleetd.objects import Manifest, ObjectDriver
 from topology.resource import Facts, Resource
 
 _RELEASE = re.compile(r"\d{4}\.[12]")

@@ -14,10 +14,10 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.openstack import manifests
-from fleetd import secrets
+from fleetd import objects, secrets
 from fleetd.clouds import client
-from fleetd.kube import errors, facts, objects
-from fleetd.kube.objects import Manifest, ObjectDriver
+from fleetd.kube import errors, facts
+from fleetd.objects import Manifest, ObjectDriver
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 

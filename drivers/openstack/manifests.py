@@ -9,7 +9,7 @@ follow from the cloud and the cluster, so that the same document always means th
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetd.kube.objects import Manifest
+from fleetd.objects import Manifest
 from topology.resource import Facts, Resource
 
 C5C3 = "c5c3.io/v1alpha1"

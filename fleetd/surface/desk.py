@@ -1,9 +1,9 @@
 """
 What the faces may ask for: the one way in for what people tell the daemon.
 
-`fleetd.desk` implements `Desk` on the engine. Everything that is answered is durable before it is
-answered. What cannot be done is `Declined`, with the stable code of the problem and a sentence
-that says what to do.
+`fleetd.daemon.desk` implements `Desk` on the engine. Everything that is answered is durable before
+it is answered. What cannot be done is `Declined`, with the stable code of the problem and a
+sentence that says what to do.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,8 @@
 import pytest
 
 from drivers.ceph.driver import CephDriver
-from fleetd.kube import objects
-from fleetd.kube.objects import Manifest
+from fleetd import objects
+from fleetd.objects import Manifest
 from tests.contract import crds
 from tests.drivers.ceph.stage import ONE_ZONE, TWO_ZONES
 from topology.resource import Resource

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drivers.eso import manifests
-from fleetd.kube import objects
+from fleetd import objects
 from fleetd.sim.controllers import eso
 from tests.contract import crds
 from tests.drivers.openbao import stage

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from drivers.flux import installation, manifests
-from fleetd.kube import objects
+from fleetd import objects
 from fleetd.sim import loop
 from tests.contract import crds
 from tests.drivers.flux import stage as stages

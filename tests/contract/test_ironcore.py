@@ -3,7 +3,7 @@
 import pytest
 
 from drivers.ironcore import manifests
-from fleetd.kube import objects
+from fleetd import objects
 from tests.contract import crds
 from tests.drivers.gardener import region
 from topology.resource import Ref, Resource

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from drivers.kubernetes import manifests
-from fleetd.kube import objects
+from fleetd import objects
 from tests.contract import crds
 from tests.drivers.flux.stage import want
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from drivers.openbao import flows, manifests
-from fleetd.kube import objects
+from fleetd import objects
 from tests.contract import crds
 from tests.drivers.openbao import stage
 from topology.resource import Ref, Resource

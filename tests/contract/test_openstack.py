@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from drivers.openstack import manifests
-from fleetd.kube import objects
-from fleetd.kube.objects import Manifest
+from fleetd import objects
+from fleetd.objects import Manifest
 from tests.contract import crds
 from tests.drivers.openstack import stage
 from topology.resource import Resource

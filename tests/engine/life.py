@@ -32,7 +32,7 @@ class Daemon:
         return self.core.state
 
     async def take(self, topology: Topology) -> None:
-        """New documents, as `fleetd.documents` takes them."""
+        """New documents, as `fleetd.daemon.documents` takes them."""
         old = self.state.declared
         rows = await self.store.load(records.ACCEPTED)
         consents = {acceptance.consent_id(topology)}

@@ -11,7 +11,7 @@ import structlog
 from structlog import testing
 
 from fleetd.clock import LoopClock
-from fleetd.documents import Documents
+from fleetd.daemon.documents import Documents
 from fleetd.engine import recovery
 from fleetd.engine.queue import Backoff
 from fleetd.engine.state import State
@@ -188,7 +188,7 @@ async def test_every_problem_is_in_the_log(tmp_path: Path, monkeypatch: pytest.M
 
     log = testing.LogCapture()
     silent = structlog.wrap_logger(None, processors=[log], wrapper_class=structlog.BoundLogger)
-    monkeypatch.setattr("fleetd.documents._log", silent)
+    monkeypatch.setattr("fleetd.daemon.documents._log", silent)
 
     documents = await _daemon(store, tmp_path)
 

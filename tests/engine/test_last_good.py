@@ -7,15 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 
 from fleetd.clock import LoopClock
-from fleetd.documents import Documents
+from fleetd.daemon.documents import Documents
+from fleetd.daemon.keeper import Keeper
+from fleetd.daemon.sealed import Sealed
 from fleetd.engine import records
 from fleetd.engine.records import Surroundings
 from fleetd.engine.state import State
 from fleetd.gate import GateLimits, Gates
-from fleetd.keeper import Keeper
 from fleetd.kube.clusters import Clusters
 from fleetd.plan.policy import Policy
-from fleetd.sealed import Sealed
 from fleetd.secrets import Secret
 from fleetd.store.memory import MemoryStore
 from fleetd.tools import Rules

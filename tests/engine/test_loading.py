@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fleetd import errors
+from fleetd.daemon.keeper import Keeper
 from fleetd.engine import loading
-from fleetd.keeper import Keeper
 from fleetd.settings import DRIVERS
 
 TOOLS: Any = types.SimpleNamespace(

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drivers.flux.driver import FluxDriver
-from fleetd import outlook, sealed
+from fleetd.daemon import outlook, sealed
 from fleetd.engine.state import State
 from fleetd.kube import facts
-from fleetd.kube.objects import marked
+from fleetd.objects import marked
 from fleetd.plan.policy import Policy
 from fleetd.tools import Rules
 from fleetd.vocabulary import READY, Condition, Observation, Truth

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from fleetd.kube import errors, facts, objects
+from fleetd import objects
+from fleetd.kube import errors, facts
 from fleetd.kube.clusters import NoAccess
-from fleetd.kube.objects import Manifest, ObjectDriver
+from fleetd.objects import Manifest, ObjectDriver
 from fleetd.secrets import SecretError
 from fleetd.sim import loop
 from fleetd.tools import Tools

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from fleetd.clock import LoopClock
+from fleetd.daemon.keeper import Keeper
 from fleetd.gate import GateLimits, Gates
-from fleetd.keeper import Keeper
 from fleetd.kube.clusters import Clusters
 from fleetd.secrets import Secret, SecretError
 from fleetd.sim import loop

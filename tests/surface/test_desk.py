@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from fleetd.app import Daemon
 from fleetd.clock import SystemClock
-from fleetd.handed import Handed
+from fleetd.daemon.handed import Handed
 from fleetd.settings import Settings, StoreKind
 from fleetd.surface.desk import Declined, Given
 from fleetd.vocabulary import READY, Condition, Observation, Truth

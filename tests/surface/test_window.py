@@ -6,12 +6,12 @@ from typing import Any, cast
 import pytest
 
 from fleetd.clock import LoopClock
+from fleetd.daemon.window import Window
 from fleetd.engine.answers import FAULT
 from fleetd.engine.core import Core, Tuning
 from fleetd.engine.queue import Backoff
 from fleetd.store.memory import MemoryStore
 from fleetd.vocabulary import Condition, Driver, Truth
-from fleetd.window import Window
 from tests.plan.fleets import World, ref, thing
 from tests.toy.universe import START
 

@@ -20,7 +20,7 @@ from drivers.ironcore import bmcs
 from drivers.ironcore import driver as ironcore
 from drivers.openbao import access as bao
 from drivers.openbao import auth, client, grants, members, secretpaths, values
-from fleetd.kube import objects
+from fleetd import objects
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Outcome, Step, make_step
 from topology.resource import Facts, Resource

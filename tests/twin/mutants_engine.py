@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import structlog
 
+from fleetd import objects
 from fleetd.engine import executor, observer, retirement
-from fleetd.kube import objects
 from fleetd.plan import gates, guard, verdict
 from fleetd.vocabulary import Failed, Observation, Outcome, Step
 

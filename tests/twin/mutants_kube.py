@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from fleetd.kube import cache, client, clusters, errors, facts, objects
+from fleetd import objects
+from fleetd.kube import cache, client, clusters, errors, facts
 from fleetd.kube.client import KubeClient
 from fleetd.vocabulary import Observation, Step
 from topology.resource import Facts, Resource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleetd import sealed
+from fleetd.daemon import sealed
 from fleetd.engine import loading
 from fleetd.plan import intake
 from fleetd.sim import loop

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from fleetd.clock import Clock
-from fleetd.documents import Documents
+from fleetd.daemon.documents import Documents
 from fleetd.engine import answers, stats
 from fleetd.engine.executor import Executor
 from fleetd.engine.queue import Queue

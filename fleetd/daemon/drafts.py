@@ -15,10 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fleetd import outlook
+from fleetd.daemon import outlook
+from fleetd.daemon.handed import Handed
 from fleetd.engine import acceptance
 from fleetd.engine.state import State
-from fleetd.handed import Handed
 from fleetd.plan.offline import Wave
 from fleetd.surface.desk import Given, Owned
 from topology import diff, load, read, yamlplace

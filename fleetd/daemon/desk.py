@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from fleetd import drafts, errors
+from fleetd import errors
 from fleetd.clock import Clock
-from fleetd.documents import Documents
-from fleetd.drafts import Draft, Source
+from fleetd.daemon import drafts
+from fleetd.daemon.documents import Documents
+from fleetd.daemon.drafts import Draft, Source
+from fleetd.daemon.outlook import MakeDrivers
 from fleetd.engine.commands import FLEET, Commands
 from fleetd.engine.state import State
-from fleetd.outlook import MakeDrivers
 from fleetd.plan.policy import Pause
 from fleetd.store.base import Store
 from fleetd.surface import shapes

@@ -1,7 +1,7 @@
 """
 What would happen if other documents were taken, as far as can be said without doing it. Pure.
 
-The real planner, drivers made for these documents (`fleetd.sealed`: their topology, their
+The real planner, drivers made for these documents (`fleetd.daemon.sealed`: their topology, their
 catalogue, no way out), and what was seen of the world: what is asked for in another way is judged
 and proposed anew from its last observation, what is new counts as not there. What the planner
 admits in one round is a wave and is taken to work; what never begins stands in the last wave, with
@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fleetd import conditions, sealed
+from fleetd import conditions
+from fleetd.daemon import sealed
 from fleetd.plan.nominal import NominalDriver
 from fleetd.plan.offline import Wave
 from fleetd.plan.planner import Planner

@@ -1,0 +1,1 @@
+"""What stands around the engine in a daemon: documents, people, and the window to look through."""
