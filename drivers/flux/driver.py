@@ -11,7 +11,7 @@ from the DaemonSet on the target; Flux's Ready is no monitor. What Flux needs to
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivers.flux import checks, credentials, guards, installation, manifests, pods
+from drivers.flux import checks, credentials, guards, installation, manifests, pods, retries
 from fleetd import objects
 from fleetd.kube import errors, facts, fights, kubeconfig
 from fleetd.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
@@ -100,9 +100,9 @@ class FluxDriver(ObjectDriver):
                 found = {**await self._revision(want), "shrunk": guards.shrunk(seen)}
                 return {**found, **await self._silence(want, seen)}
             case _ if want.spec["object"]["kind"] == "DaemonSet":
-                return await self._pods(want)
+                return await self._pods(want, seen)
             case _:
-                return {**await self._silence(want, seen), **await self._stalled(want)}
+                return {**await self._silence(want, seen), **await self._stalled(want, seen)}
 
     async def prior(self, want: Resource) -> Facts:
         if want.ref.kind != "flux-source":
@@ -120,21 +120,26 @@ class FluxDriver(ObjectDriver):
             return {"answers": not cause.passing}
         return {"answers": True}
 
-    async def _stalled(self, want: Resource) -> dict[str, Any]:
+    async def _stalled(self, want: Resource, release: Facts) -> dict[str, Any]:
         """What the release brought and does not come up. Flux stops looking once it is installed:
         an image that cannot be pulled any more shows nowhere else. A cluster that cannot be asked
         proves nothing here."""
         backend = f"cluster:{want.spec['cluster']}"
         named = (self.manifests(want)[0].name, manifests.NAMESPACE)
+        mine: list[dict[str, Any]] | None = None
         try:
             found = await self.read_all(
                 want, backend, DEPLOYMENT, want.spec["install"]["namespace"]
             )
+            mine = [one for one in found if pods.release_of(one) == named]
         except errors.KubeError:
-            return {}
-        mine = [one for one in found if pods.release_of(one) == named]
-        stuck = sorted(one["metadata"]["name"] for one in mine if pods.stalls(one))
-        return {"stalled": ", ".join(stuck)} if stuck else {}
+            pass
+        stuck = sorted(one["metadata"]["name"] for one in mine or () if pods.stalls(one))
+        told = retries.state(release, mine, self.tools.clock.now())
+        return {
+            **({"stalled": ", ".join(stuck)} if stuck else {}),
+            **({"retries": told} if told else {}),
+        }
 
     async def _operator_up(self, want: Resource) -> bool:
         live = await self.read(
@@ -192,7 +197,7 @@ class FluxDriver(ObjectDriver):
         artifact: Mapping[str, Any] = status.get("artifact") or {}
         return {"sourceRevision": artifact["revision"]} if artifact.get("revision") else {}
 
-    async def _pods(self, want: Resource) -> Facts:
+    async def _pods(self, want: Resource, seen: Facts) -> Facts:
         """Pods that cannot start, and what Flux says of the release."""
         watched: Mapping[str, Any] = want.spec["object"]
         cache = await self.tools.clusters.cache(
@@ -213,6 +218,9 @@ class FluxDriver(ObjectDriver):
         if live is not None:
             found["release"] = _said(live)
             found["suspended"] = bool(live["spec"].get("suspend"))
+            brought = [seen] if "metadata" in seen else []
+            if told := retries.state(live, brought, self.tools.clock.now()):
+                found["retries"] = told
         return found
 
     # Deciding.
@@ -242,6 +250,14 @@ class FluxDriver(ObjectDriver):
         if want.spec["install"]["by"] == "flux-kustomization":
             return self._folder_steps(want, seen)
         return super().propose(want, seen)
+
+    def further(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        """A release that Flux has given up, though nothing holds it up any more."""
+        observed: Facts = seen.get("observed", {})
+        if guards.suspended(seen) or observed.get("suspended"):
+            return ()
+        told: Facts = observed.get("retries", {})
+        return retries.steps(want, self.manifests(want)[-1], told) if told else ()
 
     def _install_steps(self, steps: Sequence[Step], seen: Facts) -> list[Step]:
         """The instance when its operator runs, the repositories when their kind is served."""
@@ -394,6 +410,8 @@ class FluxDriver(ObjectDriver):
                 return await self._act_switch(step, on=True)
             case "resume":
                 return await self._act_switch(step, on=False)
+            case "reset":
+                return await retries.reset(self, step)
             case _:
                 return await super().act(step)
 

@@ -47,6 +47,19 @@ def stalls(deployment: Facts) -> bool:
     return any(one.get("reason") == "ProgressDeadlineExceeded" for one in conditions)
 
 
+def up(workload: Facts) -> bool:
+    """A Deployment or DaemonSet: whether all of its pods are the newest and ready."""
+    status: Mapping[str, Any] = workload.get("status") or {}
+    if status.get("observedGeneration") != workload["metadata"].get("generation"):
+        return False
+    if "desiredNumberScheduled" in status:
+        wanted, new = status["desiredNumberScheduled"], status.get("updatedNumberScheduled", 0)
+        return min(status.get("numberReady", 0), new) >= wanted
+    wanted, new = workload["spec"].get("replicas", 1), status.get("updatedReplicas", 0)
+    enough = min(status.get("readyReplicas", 0), new) >= wanted
+    return enough and not status.get("unavailableReplicas")
+
+
 def waits_for(container: Facts) -> str:
     state: Mapping[str, Any] = container.get("state") or {}
     waiting: Mapping[str, Any] = state.get("waiting") or {}

@@ -405,6 +405,32 @@ def test_a_release_that_never_comes_up_is_retried_and_then_stalls() -> None:
     run(script)
 
 
+@pytest.mark.parametrize(("how", "attempts"), [("forceAt", 3), ("resetAt", 2)])
+def test_a_stalled_release_tries_again_when_asked(how: str, attempts: int) -> None:
+    """Forced: once more. Reset: as often as at first. With a token that it has met: not at all."""
+
+    async def script(stage: Stage) -> None:
+        stage.world.mishaps.add(("image", "hv/thing", "bad"))
+        put(stage.mgmt, release("r", "thing"))
+        await asyncio.sleep(1200)
+
+        def ask(new: dict[str, Any]) -> None:
+            names = ("requestedAt", how)
+            new["metadata"]["annotations"] = {f"reconcile.fluxcd.io/{one}": "1" for one in names}
+            new["metadata"]["labels"] = {"asked": str(stage.world.elapsed())}
+
+        stage.mgmt.edit(RELEASE, "r", SYSTEM, ask, manager="t")
+        await asyncio.sleep(60)
+        assert said(stage.mgmt, RELEASE, "r", "Stalled") == ()
+        await asyncio.sleep(1200)
+        assert f"after {attempts} attempt(s)" in said(stage.mgmt, RELEASE, "r", "Stalled")[2]
+        stage.mgmt.edit(RELEASE, "r", SYSTEM, ask, manager="t")
+        await asyncio.sleep(60)
+        assert said(stage.mgmt, RELEASE, "r", "Stalled")[0] == "True"
+
+    run(script)
+
+
 def test_a_release_waits_for_what_it_depends_on_and_for_its_chart() -> None:
     """DependencyNotReady and SourceNotReady are waiting, not failing."""
 

@@ -98,7 +98,8 @@ class HelmController(BusyController[_Run]):
                 self._say(key, obj, [self._unknown("Fulfilling prerequisites")], {})
                 return -1.0
             said = "Fulfilling prerequisites" if not run.action else words.running(run.action, obj)
-            self._say(key, obj, [self._unknown(said)], {"lastAttemptedRevision": version})
+            more = {**self._anew(obj, version), "lastAttemptedRevision": version}
+            self._say(key, obj, [self._unknown(said)], more, ends=("Stalled",))
             if not run.action:
                 run.action = "none"
             return self.span(0.3, 0.8, key, "start")
@@ -176,12 +177,8 @@ class HelmController(BusyController[_Run]):
     def _action(self, obj: Obj, version: str) -> str:
         """install, upgrade, nothing, or `stalled`: given up until something changes."""
         status = part(obj, "status")
-        annotations = part(obj["metadata"], "annotations")
-        asked = annotations.get(fluxparts.REQUESTED)
-        new = asked is not None and asked != status.get("lastHandledReconcileAt")
-        forced = new and asked in (annotations.get(FORCE), annotations.get(RESET))
-        tried = status.get("lastAttemptedGeneration") == obj["metadata"]["generation"]
-        if condition(obj, "Stalled") == "True" and tried and not forced:
+        asked = _asked(obj, FORCE) or self._anew(obj, version)
+        if condition(obj, "Stalled") == "True" and not asked:
             return "stalled"
         history = members(status, "history")
         newest = history[0] if history else None
@@ -191,6 +188,14 @@ class HelmController(BusyController[_Run]):
             return "install"
         same = newest["chartVersion"] == version and newest["configDigest"] == words.config(obj)
         return "" if newest["status"] == "deployed" and same else "upgrade"
+
+    def _anew(self, obj: Obj, version: str) -> dict[str, Any]:
+        """The failures are counted from none for another spec or chart, or when asked to."""
+        status = part(obj, "status")
+        tried = (status.get("lastAttemptedGeneration"), status.get("lastAttemptedRevision"))
+        same = tried == (obj["metadata"]["generation"], version)
+        counts = ("failures", "installFailures", "upgradeFailures")
+        return {} if same and not _asked(obj, RESET) else dict.fromkeys(counts, 0)
 
     def _target(self, obj: Obj, run: _Run) -> Cluster | None:
         """None: it hangs."""
@@ -377,3 +382,11 @@ class HelmController(BusyController[_Run]):
         handled = self.handled(obj) if conditions[0]["status"] != "Unknown" else {}
         made = {**old, **more, **handled}
         self.set_all(key, {**made, "conditions": merge_conditions(before, conditions)})
+
+
+def _asked(obj: Obj, annotation: str) -> bool:
+    """Whether this is asked for with a token that no reconcile has met before."""
+    annotations = part(obj["metadata"], "annotations")
+    asked = annotations.get(fluxparts.REQUESTED)
+    new = asked is not None and asked != part(obj, "status").get("lastHandledReconcileAt")
+    return new and asked == annotations.get(annotation)
