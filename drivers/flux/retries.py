@@ -14,7 +14,7 @@ from typing import Any
 
 from drivers.flux import manifests, pods
 from fleetd.kube import facts
-from fleetd.kube.objects import WRITE_DEADLINE, Manifest, ObjectDriver
+from fleetd.objects import WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Done, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 

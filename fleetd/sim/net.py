@@ -87,6 +87,7 @@ class WorldAdapter(requests.adapters.BaseAdapter):
         url = urlsplit(request.url or "")
         host = url.hostname or ""
         name = host.removesuffix(SUFFIX) if host.endswith(SUFFIX) else BMC
+        name = self._world.hosts.get(host, name)
         service = self._world.services.get(name)
         if service is None:
             raise requests.ConnectionError(f"{host}: no such host")

@@ -89,6 +89,8 @@ class World:
         self.start = start
         self.clusters: dict[str, Cluster] = {}
         self.services: dict[str, Service] = {}
+        self.hosts: dict[str, str] = {}
+        """Services that are reached under a name of the documents."""
         self.truth = Truth()
         self.trace: list[Happening] = []
         self.told: Callable[[Happening], None] | None = None

@@ -10,7 +10,7 @@ from topology.checks import labels
 from topology.checks.index import Finding, Index, Path
 from topology.documents import base
 from topology.documents.cluster import Cluster, Role
-from topology.documents.region import Region
+from topology.documents.region import Provider, Region
 
 PROJECT_MAX = 10
 TOGETHER_MAX = 21
@@ -72,6 +72,25 @@ def _of_cluster(fleet: Index, cluster: Cluster) -> Iterator[Finding]:
                 hint="shorten it: Gardener refuses longer worker names",
             )
         yield from _hyphens(fleet, cluster, at, worker.name)
+
+
+def metal(fleet: Index) -> Iterator[Finding]:
+    """Gardener makes nodes out of the servers of metal-operator, and of nobody else's."""
+    for cluster in fleet.every(Cluster):
+        region = fleet.regions.get(cluster.spec.region)
+        if region is None or cluster.spec.adopted is not None:
+            continue
+        if region.spec.metal.provider is Provider.IRONIC:
+            place = fleet.place(region, ("spec", "metal", "provider"))
+            yield fleet.complain(
+                cluster,
+                ("spec", "workers"),
+                code="cluster-on-ironic",
+                message=f"the metal of Region {region.metadata.name!r} is Ironic's ({place}), and "
+                "Gardener makes no nodes out of Ironic's servers",
+                hint="make the cluster by other means and have fleetd take it over: adopted "
+                "instead of workers; or let metal-operator own the servers: provider: ironcore",
+            )
 
 
 def worker_names(fleet: Index) -> Iterator[Finding]:

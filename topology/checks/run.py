@@ -74,6 +74,7 @@ CHECKS: tuple[Check, ...] = (
     versions.images,
     versions.releases,
     gardener.names,
+    gardener.metal,
     gardener.worker_names,
     gardener.counts,
     gardener.nodes,

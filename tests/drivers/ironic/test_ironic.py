@@ -12,7 +12,8 @@ from fleetd.secrets import Secret, SecretError
 from fleetd.sim.faults import Plight
 from fleetd.vocabulary import Done, Failed, Truth, Waiting
 from tests.conformance.driver import suite
-from tests.drivers.ironic.stage import Stage, play
+from tests.drivers.ironic.stage import TOPOLOGY, Stage, play
+from topology.resource import Ref
 
 
 def test_the_driver_keeps_the_contract() -> None:
@@ -370,3 +371,9 @@ def test_an_access_that_makes_no_sense_is_explained() -> None:
     who = client.Login(url="https://x.sim", access=Secret("two words"))
     with pytest.raises(SecretError, match=r"metal\.access"), client.session(Session(), who):
         pytest.fail("it was understood")
+
+
+def test_gardener_is_told_nothing_of_ironics_metal() -> None:
+    """It has no use for a token of a metal API that is not there."""
+    assert Ref("ironic", "eu-1") in TOPOLOGY.resources
+    assert Ref("credentials-binding", "eu-1") not in TOPOLOGY.resources
