@@ -220,18 +220,20 @@ class ObjectDriver:
         return None if cache is None else cache.get(name, namespace, by=want.ref)
 
     async def read_all(
-        self, want: Resource, backend: str, gk: tuple[str, str], namespace: str = ""
+        self,
+        want: Resource,
+        backend: str,
+        gk: tuple[str, str],
+        namespace: str = "",
+        mentioning: str = "",
     ) -> list[dict[str, Any]]:
         """All of a kind, in one namespace or in all; any change of one wakes `want`. None of them
-        and `NotServed` as in `read`."""
+        and `NotServed` as in `read`. `mentioning`: as of `Cache.items`."""
         cache = await self._cache(want, backend, gk, namespace)
         if cache is None:
             return []
-        return [
-            obj
-            for obj in cache.items(by=want.ref)
-            if not namespace or obj["metadata"].get("namespace", "") == namespace
-        ]
+        found = cache.each(namespace, by=want.ref, mentioning=mentioning)
+        return [obj async for obj in found]
 
     async def _cache(
         self, want: Resource, backend: str, gk: tuple[str, str], namespace: str
@@ -325,9 +327,9 @@ class ObjectDriver:
         if name != ALL:
             live = await self.read(want, want.backend, gk, name, namespace)
             return facts.trim(live) if live is not None else {}
-        live_ones = await self.read_all(want, want.backend, gk, namespace)
-        if target.get("owned"):
-            mine = owner(want)
+        mine = owner(want) if target.get("owned") else ""
+        live_ones = await self.read_all(want, want.backend, gk, namespace, mine)
+        if mine:
             live_ones = [
                 one
                 for one in live_ones

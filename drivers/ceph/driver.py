@@ -160,7 +160,7 @@ class CephDriver(ObjectDriver):
             if want.absent:
                 raise
             return []
-        return list(cache.items(by=want.ref))
+        return [one async for one in cache.each(by=want.ref)]
 
     def _stuck(self, seen: Facts) -> bool:
         """Every condition is True and the state is not Ready, for longer than it can need."""

@@ -127,7 +127,7 @@ class EsoDriver(objects.ObjectDriver):
 
     async def _cause(self, want: Resource, kind: str, name: str, namespace: str) -> str:
         events = await self.tools.clusters.cache(want.backend, "", "Event", namespace)
-        return causes.newest(events.items(namespace), kind, name)
+        return causes.newest(events.items(namespace, mentioning=name), kind, name)
 
     # Deciding.
 

@@ -129,7 +129,7 @@ class FluxDriver(ObjectDriver):
         mine: list[dict[str, Any]] | None = None
         try:
             found = await self.read_all(
-                want, backend, DEPLOYMENT, want.spec["install"]["namespace"]
+                want, backend, DEPLOYMENT, want.spec["install"]["namespace"], named[0]
             )
             mine = [one for one in found if pods.release_of(one) == named]
         except errors.KubeError:
@@ -181,7 +181,9 @@ class FluxDriver(ObjectDriver):
             (manifests.KUSTOMIZE, "Kustomization"),
             (manifests.HELM, "HelmRelease"),
         ):
-            for one in await self.read_all(want, want.backend, (group, kind), manifests.NAMESPACE):
+            for one in await self.read_all(
+                want, want.backend, (group, kind), manifests.NAMESPACE, name
+            ):
                 kube: Mapping[str, Any] = one["spec"].get("kubeConfig") or {}
                 reference: Mapping[str, Any] = kube.get("secretRef") or {}
                 found += reference.get("name") == name
@@ -205,7 +207,7 @@ class FluxDriver(ObjectDriver):
         )
         failing = [
             said
-            for pod in cache.items(by=want.ref)
+            for pod in cache.items(by=want.ref, mentioning=watched["name"])
             if any(one["name"] == watched["name"] for one in pods.owners(pod))
             and (said := pods.stuck(pod))
         ]

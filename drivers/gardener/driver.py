@@ -113,9 +113,7 @@ class GardenerDriver(ObjectDriver):
             cache = await self.tools.clusters.cache(backend, *manifests.CLAIM)
         except (errors.KubeError, secrets.SecretError) as cause:
             return {"serversUnknown": f"nothing is rolled, its servers are not known: {cause}"}
-        claims = [
-            one for one in cache.items(by=want.ref) if one["metadata"].get("namespace", "") == space
-        ]
+        claims = [one async for one in cache.each(space, by=want.ref)]
         heads = manifests.claims_of(want.spec)
         now = self.tools.clock.now()
         waiting = 0

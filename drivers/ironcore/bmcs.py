@@ -11,6 +11,7 @@ to find out again.
 
 import base64
 import binascii
+import contextlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -131,7 +132,7 @@ class Bmcs:
         cache = await self._tools.clusters.cache(backend, manifests.GROUP, "BMC")
         made = Index(now)
         bad: list[str] = []
-        for bmc in cache.items():
+        async for bmc in cache.each():
             name = str(bmc["metadata"]["name"])
             ip = str(bmc["spec"].get("access", {}).get("ip") or "")
             if ip and not manifests.readable(ip):
@@ -139,15 +140,13 @@ class Bmcs:
             elif ip:
                 made.by_address.setdefault(str(ip_address(ip)), []).append(name)
         made.unreadable = tuple(bad)
-        try:
+        with contextlib.suppress(errors.NotFound):
             servers = await self._tools.clusters.cache(backend, manifests.GROUP, "Server")
-        except errors.NotFound:
-            servers = None
-        for server in servers.items() if servers is not None else ():
-            uuid = str(server["spec"].get("systemUUID") or "").lower()
-            bmc_name = str(server["spec"].get("bmcRef", {}).get("name") or "")
-            if uuid and bmc_name:
-                made.by_uuid.setdefault(uuid, []).append(bmc_name)
+            async for server in servers.each():
+                uuid = str(server["spec"].get("systemUUID") or "").lower()
+                bmc_name = str(server["spec"].get("bmcRef", {}).get("name") or "")
+                if uuid and bmc_name:
+                    made.by_uuid.setdefault(uuid, []).append(bmc_name)
         self._indexes[backend] = made
         return made
 

@@ -78,7 +78,7 @@ async def _older_pods(tools: Tools, target: Facts, since: datetime | None) -> st
     labels = inside(workload, "spec", "selector", "matchLabels")
     chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     pods = await kube.list(await kube.find("", "Pod"), space, labels=chosen)
-    older = [pod for pod in pods.items if since is None or _born(pod) <= since]
+    older = [pod for pod in pods.items if since is None or _born(pod.object()) <= since]
     if not older:
         return ""
     return f"{len(older)} of {len(pods.items)} pods of {asked['kind']} {asked['name']} are older"

@@ -1,6 +1,9 @@
 """
 What one server has of one kind, kept up to date by a watch: reading it costs no request.
 
+Objects are kept as bytes (`Slim`) and become dicts when they are read; what was read last is
+remembered as it is.
+
 It lists, watches from there, and after a break goes on where it was, or lists again. It never goes
 back in time: an object is not replaced by an older version of itself, and one that was deleted
 does not come back. Who reads says who he is (`by`) and is woken once when what he read changes;
@@ -15,16 +18,16 @@ import asyncio
 import contextlib
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import datetime, timedelta
-from typing import Any, cast
 
 import structlog
 
 from fleetd.clock import Clock
-from fleetd.kube import errors
-from fleetd.kube.client import Change, KubeClient, Listing, Object
+from fleetd.kube import errors, slim
+from fleetd.kube.client import Change, KubeClient, Listing
 from fleetd.kube.kinds import Kind
+from fleetd.kube.slim import Key, Memo, Object, Slim
 from topology.resource import Ref
 
 _log = structlog.stdlib.get_logger("fleetd.kube.cache")
@@ -54,9 +57,8 @@ BURIED = 4096
 """Deleted objects that are remembered, so that a late word of them does not bring them back."""
 BREATH = 256
 """Changes that are taken in one go, some milliseconds; then others run."""
-
-Key = tuple[str, str]
-"""Namespace and name."""
+PIECE = 250
+"""Objects that are read or taken from a list in one go, some milliseconds; then others run."""
 
 
 class Stale(errors.Unreachable):
@@ -75,19 +77,22 @@ class Cache:
         clock: Clock,
         rng: random.Random,
         wake: Callable[[Ref], None],
+        memo: Memo | None = None,
         managed_fields: bool = False,
     ) -> None:
+        """`memo` may be shared by many."""
         self._client = client
         self._kind = kind
         self._namespace = namespace
         self._clock = clock
         self._rng = rng
         self._wake = wake
+        self._memo = memo or Memo()
         self._managed_fields = managed_fields
         """A third of an object's size; nobody but a debugger reads them."""
 
-        self._objects: dict[Key, Object] = {}
-        self._sorted: tuple[Object, ...] | None = None
+        self._objects: dict[Key, Slim] = {}
+        self._order: list[Key] | None = None
         self._buried: OrderedDict[str, None] = OrderedDict()
         self._readers: dict[Key, dict[Ref, None]] = {}
         self._readers_of_all: dict[Ref, None] = {}
@@ -143,19 +148,41 @@ class Cache:
         key = (namespace, name)
         if by is not None:
             self._readers.setdefault(key, {})[by] = None
-        return self._objects.get(key)
+        found = self._objects.get(key)
+        return None if found is None else self._memo.read(found)
 
-    def items(self, namespace: str = "", *, by: Ref | None = None) -> tuple[Object, ...]:
+    def items(
+        self, namespace: str = "", *, by: Ref | None = None, mentioning: str = ""
+    ) -> tuple[Object, ...]:
         """In the order of namespace and name. Whatever changes in the cache wakes the reader, so
-        read with `get` what you know the name of."""
+        read with `get` what you know the name of. `mentioning`: only those whose JSON holds this
+        text somewhere, such as a name; that is quickly found, and the reader looks closer. Where
+        it may still be hundreds, use `each`."""
+        return tuple(self._memo.read(one) for one in self._chosen(namespace, by, mentioning))
+
+    async def each(
+        self, namespace: str = "", *, by: Ref | None = None, mentioning: str = ""
+    ) -> AsyncGenerator[Object]:
+        """The same, as they are now, one by one; others run in between."""
+        chosen = self._chosen(namespace, by, mentioning)
+        keep = sum(len(one.body) for one in chosen) < self._memo.most // 4
+        for number, one in enumerate(chosen):
+            if number and number % PIECE == 0:
+                await asyncio.sleep(0)
+            yield self._memo.read(one, keep=keep)
+
+    def _chosen(self, namespace: str, by: Ref | None, mentioning: str) -> list[Slim]:
         self._reading()
         if by is not None:
             self._readers_of_all[by] = None
-        if self._sorted is None:
-            self._sorted = tuple(self._objects[key] for key in sorted(self._objects))
-        if not namespace:
-            return self._sorted
-        return tuple(one for one in self._sorted if _key(one)[0] == namespace)
+        if self._order is None:
+            self._order = sorted(self._objects)
+        text = mentioning.encode()
+        return [
+            one
+            for key in self._order
+            if (not namespace or key[0] == namespace) and (text in (one := self._objects[key]).body)
+        ]
 
     async def synced(self, within: float) -> None:
         """Until it has listed once. Raises `Stale` if that failed, or takes longer than `within`
@@ -188,11 +215,9 @@ class Cache:
         """What the server answered to a write of ours; the watch will say the same, later."""
         if obj.get("apiVersion") != self._kind.api_version or obj.get("kind") != self._kind.kind:
             return
-        key = _key(obj)
-        if self._namespace and key[0] != self._namespace:
-            return
-        # Not the writer's own dict: he may go on to change it.
-        self._put(key, {**obj, "metadata": dict(obj["metadata"])})
+        noted = slim.of_object(obj, managed=self._managed_fields)
+        if not self._namespace or noted.namespace == self._namespace:
+            self._put(noted)
 
     def note_deleted(self, name: str, namespace: str = "", uid: str = "") -> None:
         """It is gone for good, not only marked for deletion."""
@@ -256,8 +281,10 @@ class Cache:
         if not self._version or old or self.unserved:
             self._kind = await self._client.find(self._kind.group, self._kind.kind)
             seen = "" if self._stranger else self._seen
-            listing = await self._client.list(self._kind, self._namespace)
-            self._take_all(listing, seen)
+            listing = await self._client.list(
+                self._kind, self._namespace, managed=self._managed_fields
+            )
+            await self._take_all(listing, seen)
             self._gain()
         elif self.lost_since is not None:
             # A quiet watch says nothing for a minute; that it stands again must be known sooner.
@@ -273,7 +300,11 @@ class Cache:
         limit.reschedule(heard + STALL)
         seconds = WATCH + int(WATCH * self._rng.random())
         changes = self._client.watch(
-            self._kind, self._namespace, version=self._version, seconds=seconds
+            self._kind,
+            self._namespace,
+            version=self._version,
+            seconds=seconds,
+            managed=self._managed_fields,
         )
         taken = 0
         async with contextlib.aclosing(changes):
@@ -341,24 +372,28 @@ class Cache:
 
     # What the server says.
 
-    def _take_all(self, listing: Listing, seen: str) -> None:
-        """`seen` is the newest version that was known when the list was asked for."""
-        found = {_key(item): item for item in listing.items}
-        if self._rewritten(listing.version, seen):
+    async def _take_all(self, listing: Listing, seen: str) -> None:
+        """`seen` is the newest version that was known when the list was asked for. Others run in
+        between; to them it is as if a watch had told it."""
+        found = {item.key: item for item in listing.items}
+        rewritten = self._rewritten(listing.version, seen)
+        if rewritten:
             self._buried.clear()
-            for key in [key for key in self._objects if key in found]:
-                del self._objects[key]
             seen = self._seen = ""
-        for key, old in list(self._objects.items()):
+        before = dict(self._objects)
+        for key, old in before.items():
             # What we wrote while the list was on its way is newer than the list. Versions of
             # another server mean nothing here: its absences are as real as any.
-            newer = bool(seen) and _older(listing.version, _version(old))
+            newer = bool(seen) and _older(listing.version, old.version)
             if key not in found and not newer:
                 self._remove(key)
         if self._stranger:
             self._buried.clear()
-        for key, item in found.items():
-            self._put(key, item)
+        for number, item in enumerate(listing.items):
+            if number and number % PIECE == 0:
+                await asyncio.sleep(0)
+            # A rewritten history has older versions of all; but not of what is written just now.
+            self._put(item, anew=rewritten and self._objects.get(item.key) is before.get(item.key))
         self._seen = listing.version if self._stranger else _newer(self._seen, listing.version)
         self._version = listing.version
         self._stranger = False
@@ -380,39 +415,39 @@ class Cache:
 
     def _take(self, change: Change) -> None:
         obj = change.object
-        version = _version(obj)
         match change.type:
             case "ADDED" | "MODIFIED":
-                self._put(_key(obj), obj)
+                self._put(obj)
             case "DELETED":
-                self._remove(_key(obj), _uid(obj))
+                self._remove(obj.key, obj.uid)
             case _:
                 pass
-        if version:
-            self._version = _newer(self._version, version)
-            self._seen = _newer(self._seen, version)
+        if obj.version:
+            self._version = _newer(self._version, obj.version)
+            self._seen = _newer(self._seen, obj.version)
 
-    def _put(self, key: Key, obj: Object) -> None:
-        uid = _uid(obj)
-        if uid in self._buried:
+    def _put(self, obj: Slim, *, anew: bool = False) -> None:
+        """`anew`: whatever was there before, and of whichever version."""
+        if obj.uid in self._buried:
             return
+        key = obj.key
         old = self._objects.get(key)
-        if old is not None:
-            if _uid(old) != uid:
-                self._bury(_uid(old))
-            elif _version(obj) == _version(old) or _older(_version(obj), _version(old)):
-                return
-        if not self._managed_fields:
-            obj["metadata"].pop("managedFields", None)
+        if old is None:
+            self._order = None
+        elif old.uid != obj.uid:
+            self._bury(old.uid)
+        elif not anew and (obj.version == old.version or _older(obj.version, old.version)):
+            return
         self._objects[key] = obj
         self._changed(key)
 
     def _remove(self, key: Key, uid: str = "") -> None:
         """Whoever has another uid is a later object of the same name, and stays."""
         old = self._objects.get(key)
-        self._bury(uid or (_uid(old) if old is not None else ""))
-        if old is not None and uid in ("", _uid(old)):
+        self._bury(uid or (old.uid if old is not None else ""))
+        if old is not None and uid in ("", old.uid):
             del self._objects[key]
+            self._order = None
             self._changed(key)
 
     def _bury(self, uid: str) -> None:
@@ -433,32 +468,11 @@ class Cache:
             self._wake(ref)
 
     def _changed(self, key: Key) -> None:
-        self._sorted = None
         readers = self._readers.pop(key, {})
         readers.update(self._readers_of_all)
         self._readers_of_all = {}
         for ref in readers:
             self._wake(ref)
-
-
-def _metadata(obj: Object) -> dict[str, Any]:
-    meta = obj.get("metadata")
-    if not isinstance(meta, dict):
-        raise errors.Unreachable("the server sent an object without metadata")
-    return cast("dict[str, Any]", meta)
-
-
-def _key(obj: Object) -> Key:
-    meta = _metadata(obj)
-    return str(meta.get("namespace") or ""), str(meta.get("name") or "")
-
-
-def _uid(obj: Object) -> str:
-    return str(_metadata(obj).get("uid") or "")
-
-
-def _version(obj: Object) -> str:
-    return str(_metadata(obj).get("resourceVersion") or "")
 
 
 def _older(one: str, other: str) -> bool:

@@ -1,32 +1,32 @@
 """
-A client of one API server: objects in, objects out, as plain dicts.
+A client of one API server: objects in, objects out, as plain dicts; many of them as `Slim`.
 
 It neither retries nor waits nor remembers objects; a read goes to the server and is its newest
 word. Whoever keeps a cache hears of what was written here through `Listener`, so that nobody
 reads an answer that is older than what he did himself.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from fleetd.kube import errors, transport
+from fleetd.kube import errors, slim, transport
 from fleetd.kube.kinds import Discovery, Kind
+from fleetd.kube.slim import Object, Slim
 from fleetd.kube.transport import Request, Response, Transport
-
-Object = dict[str, Any]
-"""As it came. Whoever wants to change one copies it first: it may be in a cache as well."""
 
 MANAGER = "fleetd"
 PAGE = 500
-"""Objects. 500 of 3 KiB are 1.5 MiB and some milliseconds of decoding, in which nothing else
-runs."""
+"""Objects. 500 of 3 KiB are 1.5 MiB and some milliseconds of skimming."""
+PIECE = 500
+"""Objects that are skimmed in one go; then others run. A server may send more than a page."""
 
 
 class Listing(NamedTuple):
-    items: list[Object]
+    items: list[Slim]
     version: str
     """Where a watch that misses nothing begins."""
 
@@ -34,7 +34,7 @@ class Listing(NamedTuple):
 class Change(NamedTuple):
     type: str
     """ADDED, MODIFIED, DELETED or BOOKMARK."""
-    object: Object
+    object: Slim
 
 
 class Listener(Protocol):
@@ -52,16 +52,10 @@ class _Meta(msgspec.Struct, rename={"version": "resourceVersion", "more": "conti
 
 class _List(msgspec.Struct):
     metadata: _Meta
-    items: list[Object] | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: Object
+    items: list[msgspec.Raw] | None = None
 
 
 _LIST = msgspec.json.Decoder(_List)
-_EVENT = msgspec.json.Decoder(_Event)
 _OBJECT = msgspec.json.Decoder(Object)
 
 
@@ -93,27 +87,37 @@ class KubeClient:
         return _decoded(response)
 
     async def list(
-        self, kind: Kind, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+        self,
+        kind: Kind,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        limit: int = PAGE,
+        *,
+        managed: bool = False,
     ) -> Listing:
-        """All of them, at one moment. Takes several requests if there are more than `limit`."""
+        """All of them, at one moment. Takes several requests if there are more than `limit`.
+        `managed`: with managedFields."""
         query = _given(labelSelector=labels, fieldSelector=fields, limit=str(limit))
         try:
-            return await self._pages(kind, namespace, query)
+            return await self._pages(kind, namespace, query, managed=managed)
         except errors.Gone:
             # The moment of the first page is out of the server's memory: take a newer one.
-            return await self._pages(kind, namespace, query)
+            return await self._pages(kind, namespace, query, managed=managed)
 
-    async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listing:
-        items: list[Object] = []
+    async def _pages(
+        self, kind: Kind, namespace: str, query: dict[str, str], *, managed: bool
+    ) -> Listing:
+        items: list[Slim] = []
         path = kind.path(namespace=namespace)
         while True:
             response = await self._kind_ask(Request(method="GET", path=path, query=query))
             page = _page(response, path)
-            for item in page.items or ():
-                # Built-in kinds are listed without saying what they are; elsewhere they do.
-                item.setdefault("apiVersion", kind.api_version)
-                item.setdefault("kind", kind.kind)
-                items.append(item)
+            found = page.items or []
+            for start in range(0, len(found), PIECE):
+                if start:
+                    await asyncio.sleep(0)
+                items += _slims(found[start : start + PIECE], kind, path, managed=managed)
             if not page.metadata.more:
                 return Listing(items, page.metadata.version)
             query = {**query, "continue": page.metadata.more}
@@ -131,9 +135,11 @@ class KubeClient:
         version: str = "",
         labels: str = "",
         seconds: int = 300,
+        *,
+        managed: bool = False,
     ) -> AsyncGenerator[Change]:
         """What changes after `version`, until the server ends it, after `seconds` at the latest.
-        Close it with `aclose` when you stop reading early."""
+        `managed`: with managedFields. Close it with `aclose` when you stop reading early."""
         query = _given(
             watch="true",
             allowWatchBookmarks="true",
@@ -146,7 +152,7 @@ class KubeClient:
         async with contextlib.aclosing(lines):
             try:
                 async for line in lines:
-                    yield _change(line)
+                    yield _change(line, managed=managed)
             except errors.NotFound as missing:
                 self._no_such_object(missing)
                 raise
@@ -310,14 +316,18 @@ class KubeClient:
         return query
 
 
-def _change(line: bytes) -> Change:
+def _change(line: bytes, *, managed: bool) -> Change:
     try:
-        event = _EVENT.decode(line)
+        return Change(*slim.of_event(line, managed=managed))
     except msgspec.MsgspecError:
         raise errors.Unreachable("the watch broke off in the middle of a line") from None
-    if event.type == "ERROR":
-        raise errors.of_status(event.object)
-    return Change(event.type, event.object)
+
+
+def _slims(items: Sequence[msgspec.Raw], kind: Kind, path: str, *, managed: bool) -> list[Slim]:
+    try:
+        return [slim.of_bytes(bytes(item), kind, managed=managed) for item in items]
+    except msgspec.MsgspecError:
+        raise _not_an_api_server(path) from None
 
 
 def _page(response: Response, path: str) -> _List:

@@ -20,10 +20,11 @@ from fleetd.gate import Gates
 from fleetd.kube import client as kube
 from fleetd.kube import errors, secretview
 from fleetd.kube.cache import Cache
-from fleetd.kube.client import KubeClient, Object
+from fleetd.kube.client import KubeClient
 from fleetd.kube.gated import GatedTransport
 from fleetd.kube.kinds import Kind
 from fleetd.kube.secretview import SecretView
+from fleetd.kube.slim import Memo, Object
 from fleetd.kube.transport import Transport
 from fleetd.secrets import Secret
 from topology.resource import Ref
@@ -102,6 +103,7 @@ class Clusters:
         self._rng = rng
         self._wake = wake
         self._manager = manager
+        self._memo = Memo()
         self._backends: dict[str, _Backend] = {}
         self._old: list[tuple[float, Transport]] = []
         self._group: asyncio.TaskGroup | None = None
@@ -226,7 +228,13 @@ class Clusters:
             raise NoAccess("no cache can be kept: Clusters.run is not running")
         known = self._known(backend)
         cache = Cache(
-            known.client, kind, which[2], clock=self._clock, rng=self._rng, wake=self._wake
+            known.client,
+            kind,
+            which[2],
+            clock=self._clock,
+            rng=self._rng,
+            wake=self._wake,
+            memo=self._memo,
         )
         task = self._group.create_task(
             self._keep(backend, which, cache), name=f"cache {backend} {cache}"

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from fleetd.kube import cache
 from fleetd.sim import loop
 from tests.kube.shelf import Shelf
 from tests.kube.stage import following
@@ -189,3 +190,85 @@ def test_a_new_object_of_the_same_name_is_another_one() -> None:
             return found["spec"], found["metadata"]["uid"], on.woken
 
     assert loop.run(main()) == ({"size": 2}, "uid-2", [ME])
+
+
+def test_a_reader_of_some_gets_those_and_no_others() -> None:
+    """By namespace, and by what they mention, all at once or one by one."""
+
+    async def main() -> list[list[str]]:
+        shelf = Shelf()
+        for namespace in ("ns", "other"):
+            for name in ("b", "a", "c"):
+                shelf.put(name, namespace, host=f"host-{name}")
+        async with following(shelf) as on:
+            seen = [
+                on.cache.items("ns"),
+                on.cache.items(mentioning="host-a"),
+                on.cache.items("other", mentioning="host-b"),
+                tuple([one async for one in on.cache.each("ns", mentioning="host-c")]),
+            ]
+            return [[_name(one) for one in some] for some in seen]
+
+    assert loop.run(main()) == [
+        ["ns/a", "ns/b", "ns/c"],
+        ["ns/a", "other/a"],
+        ["other/b"],
+        ["ns/c"],
+    ]
+
+
+def test_reading_all_lets_others_run_and_sees_one_moment() -> None:
+    """Between pieces others run, even such that change the cache; what is read stays as it was,
+    and the reader is woken for what it missed."""
+
+    async def main() -> tuple[int, int, list[Ref]]:
+        shelf = Shelf()
+        for number in range(cache.PIECE + 10):
+            shelf.put(f"b{number:04}", size=1)
+        async with following(shelf) as on:
+            sizes = 0
+            async for one in on.cache.each(by=ME):
+                sizes += one["spec"]["size"]
+                if one["metadata"]["name"] == "b0000":
+                    on.cache.note(shelf.put("b0100", size=1000))
+            return sizes, len(on.cache.items()), on.woken
+
+    assert loop.run(main()) == (cache.PIECE + 10, cache.PIECE + 10, [ME])
+
+
+def test_a_write_during_a_long_list_is_not_undone_by_it() -> None:
+    """While a list is taken in pieces, what we write or delete ourselves counts."""
+
+    async def main() -> tuple[Any, list[str], int]:
+        shelf = Shelf()
+        for number in range(cache.PIECE + 10):
+            shelf.put(f"b{number:04}", size=1)
+        async with following(shelf) as on:
+            last = f"b{cache.PIECE + 9:04}"
+            gone = f"b{cache.PIECE + 8:04}"
+            shelf.mute = True
+            for name in [key[1] for key in shelf.objects]:
+                shelf.put(name, size=2)
+
+            def meddle() -> None:
+                if shelf.objects.get(("ns", gone)):
+                    on.cache.note(shelf.put(last, size=3))
+                    uid = shelf.delete(gone)["metadata"]["uid"]
+                    on.cache.note_deleted(gone, "ns", uid)
+
+            def woken(_: Ref) -> None:
+                asyncio.get_running_loop().call_soon(meddle)
+
+            on.cache._wake = woken
+            on.cache.get("b0000", "ns", by=ME)
+            shelf.compact()
+            shelf.end_watches()
+            await asyncio.sleep(30)
+            sizes = {one["spec"]["size"] for one in on.cache.items()}
+            return on.spec(last), [name for name in on.names() if name == gone], len(sizes)
+
+    assert loop.run(main()) == ({"size": 3}, [], 2)
+
+
+def _name(obj: Any) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"

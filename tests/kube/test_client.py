@@ -192,8 +192,9 @@ def test_a_long_list_comes_whole_and_says_what_its_items_are() -> None:
         for number in range(7):
             shelf.put(f"b{number}")
         listing = await KubeClient(shelf).list(BOX, limit=3)
-        names = [one["metadata"]["name"] for one in listing.items]
-        return names, {(one["apiVersion"], one["kind"]) for one in listing.items}, listing.version
+        items = [one.object() for one in listing.items]
+        names = [one["metadata"]["name"] for one in items]
+        return names, {(one["apiVersion"], one["kind"]) for one in items}, listing.version
 
     names, kinds, version = loop.run(main())
     assert names == [f"b{number}" for number in range(7)]
@@ -211,7 +212,7 @@ def test_a_list_that_outlives_the_servers_memory_starts_over_once() -> None:
         shelf.after_list = [{"name": "later"}]
         shelf.oldest = shelf.version + 1
         listing = await KubeClient(shelf).list(BOX, limit=3)
-        return [one["metadata"]["name"] for one in listing.items], shelf.served["list"]
+        return [one.name for one in listing.items], shelf.served["list"]
 
     assert loop.run(main()) == (["b0", "b1", "b2", "b3", "b4", "later"], 2)
 

@@ -23,12 +23,13 @@ from topology.resource import Facts, Resource
 def goes_back_in_time(patch: pytest.MonkeyPatch) -> None:
     """Whatever the last list says is the truth, also when the server lags behind."""
 
-    def take_all(self: Any, listing: Any, _: str) -> None:
+    async def take_all(self: Any, listing: Any, _: str) -> None:
         for key in list(self._objects):
             del self._objects[key]
             self._changed(key)
+        self._order = None
         for item in listing.items:
-            self._put(cache._key(item), item)
+            self._put(item)
         self._version = self._seen = listing.version
         self._listed_at = self._clock.now()
 

@@ -1,0 +1,184 @@
+"""
+What is kept of an object: who it is, and its bytes; it becomes a dict when somebody reads it.
+
+A dict costs five times the bytes that it came from, and the garbage collector walks over all of it;
+a slim object costs less than its bytes, and the collector does not see it. Most of what a watch
+tells is never read. The one rule: what is read here is shared, so nobody changes it.
+"""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from fleetd.kube import errors
+from fleetd.kube.kinds import Kind
+
+Object = dict[str, Any]
+"""As it came. Whoever wants to change one copies it first: it may be in a cache as well."""
+Key = tuple[str, str]
+"""Namespace and name."""
+
+MEMO = 4 * 1024 * 1024
+"""Bytes of JSON whose dicts are remembered; those take five times as much."""
+_FIELDS = b',"managedFields":'
+_SHORT = 16
+"""Bytes of managedFields that are not worth to be cut out."""
+
+
+class Slim(msgspec.Struct, frozen=True, gc=False):
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    body: bytes
+
+    @property
+    def key(self) -> Key:
+        return self.namespace, self.name
+
+    def object(self) -> Object:
+        """Raises `Unreachable` for what is no object, however it got here."""
+        try:
+            return _OBJECT.decode(self.body)
+        except msgspec.MsgspecError:
+            raise errors.Unreachable("the server sent what is not an object") from None
+
+
+class _Meta(
+    msgspec.Struct, gc=False, rename={"version": "resourceVersion", "managed": "managedFields"}
+):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    version: str = ""
+    managed: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Head(msgspec.Struct, gc=False, rename={"api_version": "apiVersion"}):
+    metadata: _Meta
+    kind: str = ""
+    api_version: str = ""
+
+
+class _Event(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """No more than this: then the object's bytes are those between the type and the last brace."""
+
+    type: str
+    object: _Head
+
+
+class _RawEvent(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+_PREFIXES = {
+    type_: b'{"type":"%b","object":' % type_.encode()
+    for type_ in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+}
+"""How a line begins, as API servers write it."""
+_HEAD = msgspec.json.Decoder(_Head)
+_EVENT = msgspec.json.Decoder(_Event)
+_RAW_EVENT = msgspec.json.Decoder(_RawEvent)
+_OBJECT = msgspec.json.Decoder(Object)
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def of_event(line: bytes, *, managed: bool = False) -> tuple[str, Slim]:
+    """The type and the object of a line of a watch. `managed`: with managedFields, which are a
+    third of an object's size. Raises `MsgspecError` for what is no such line, and the error itself
+    for one that tells of an error."""
+    try:
+        event = _EVENT.decode(line)
+        prefix = _PREFIXES.get(event.type)
+        if prefix is not None and line.startswith(prefix) and line.endswith(b"}}"):
+            return event.type, _slim(event.object, line[len(prefix) : -1], managed=managed)
+    except msgspec.ValidationError:
+        pass  # it has more to say, or says it otherwise: slowly
+    raw = _RAW_EVENT.decode(line)
+    if raw.type == "ERROR":
+        raise errors.of_status(_OBJECT.decode(raw.object))
+    return raw.type, of_bytes(bytes(raw.object), managed=managed)
+
+
+def of_bytes(body: bytes, kind: Kind | None = None, *, managed: bool = False) -> Slim:
+    """`kind`: what it is, where it does not say so: servers list built-in kinds without. Raises
+    `MsgspecError` for what is no object."""
+    head = _HEAD.decode(body)
+    if kind is not None and not (head.kind and head.api_version):
+        # Twice is once: of two fields of one name the last counts.
+        named = b'{"apiVersion":"%b","kind":"%b",' % (
+            kind.api_version.encode(),
+            kind.kind.encode(),
+        )
+        body = named + body.lstrip()[1:]
+    return _slim(head, body, managed=managed)
+
+
+def of_object(obj: Mapping[str, Any], *, managed: bool = False) -> Slim:
+    """Of one that is decoded already."""
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        raise errors.Unreachable("the server sent an object without metadata")
+    fields = cast("dict[str, Any]", meta)
+    if not managed and "managedFields" in fields:
+        kept = {name: value for name, value in fields.items() if name != "managedFields"}
+        obj = {**obj, "metadata": kept}
+    return Slim(
+        sys.intern(str(fields.get("namespace") or "")),
+        str(fields.get("name") or ""),
+        str(fields.get("uid") or ""),
+        str(fields.get("resourceVersion") or ""),
+        msgspec.json.encode(obj),
+    )
+
+
+def _slim(head: _Head, body: bytes, *, managed: bool) -> Slim:
+    meta = head.metadata
+    if not managed:
+        fields = bytes(meta.managed)
+        if len(fields) > _SHORT:
+            body = _without(body, fields)
+    return Slim(sys.intern(meta.namespace), meta.name, meta.uid, meta.version, body)
+
+
+def _without(body: bytes, fields: bytes) -> bytes:
+    """The same object without its managedFields, which are these bytes."""
+    # No string can hold the quotes of a field's name unescaped, so whatever is found is a field;
+    # that one with just the same bytes comes before it is as good as impossible.
+    at = body.find(_FIELDS)
+    if at >= 0 and body.startswith(fields, at + len(_FIELDS)):
+        return body[:at] + body[at + len(_FIELDS) + len(fields) :]
+    # It is the first field, or has blanks around it.
+    parts = _PARTS.decode(body)
+    meta = _PARTS.decode(parts["metadata"])
+    del meta["managedFields"]
+    parts["metadata"] = msgspec.Raw(msgspec.json.encode(meta))
+    return msgspec.json.encode(parts)
+
+
+class Memo:
+    """The dicts of what was read last, so that reading again costs nothing."""
+
+    def __init__(self, most: int = MEMO) -> None:
+        self.most = most
+        self._size = 0
+        self._known: OrderedDict[bytes, Object] = OrderedDict()
+
+    def read(self, slim: Slim, *, keep: bool = True) -> Object:
+        """`keep`: False for one of so many that they would drive out all others."""
+        known = self._known.get(slim.body)
+        if known is not None:
+            self._known.move_to_end(slim.body)
+            return known
+        made = slim.object()
+        if keep:
+            self._known[slim.body] = made
+            self._size += len(slim.body)
+            while self._size > self.most:
+                gone, _ = self._known.popitem(last=False)
+                self._size -= len(gone)
+        return made
