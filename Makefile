@@ -19,10 +19,10 @@ demo: $(STAMP)  ## a simulated region comes up before your eyes; ONCE=1 ends whe
 test: $(STAMP)  ## all tests that need nothing but Python
 	$(BIN)/pytest -q -n $(WORKERS) -m "not real"
 
-parts: $(STAMP)  ## build or install the real servers (none is needed yet)
-	@echo "parts: no test needs a real server yet; nothing to build"
+parts: $(STAMP)  ## build the real servers that are missing, once; PART=etcd for one (needs Go)
+	@$(BIN)/python -m tests.real.build $(PART)
 
-test-real: parts  ## tests against real servers
+test-real: $(STAMP)  ## make parts, then the tests against real servers
 	@$(BIN)/python -m tests.real.run
 
 check: $(STAMP)  ## format, lint, types, layers, tidy rules, generated files, docs

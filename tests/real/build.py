@@ -1,0 +1,250 @@
+"""
+Builds the real servers that tests talk to, from pinned Go modules, and keeps the binaries.
+
+A part is a folder in `parts/`: go.mod and go.sum pin every source by its checksum, part.toml names
+the programs. It is not an installer: nothing is put on the PATH. The rule: a binary is named by a
+fingerprint of all that decides what is in it, so a changed pin is a new file and an old one stays
+right. The compiler's version is not in it: a cache serves a machine that has no Go.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+PARTS = Path(__file__).parent / "parts"
+GIB = 1 << 30
+ROOMY = 30 * GIB
+"""With less than this free, the compiler's own cache goes away after the build."""
+TELL_EVERY = 15.0
+LAST_LINES = 15
+
+
+class CannotBuild(Exception):
+    """Says why, and how to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    part: str
+    package: str
+    ldflags: str
+    minutes: int
+    disk_gb: int
+
+    @property
+    def folder(self) -> Path:
+        return PARTS / self.part
+
+    @property
+    def path(self) -> Path:
+        """Where the binary is, or will be."""
+        return cache() / f"{self.name}-{self.fingerprint()}"
+
+    def fingerprint(self) -> str:
+        said = [self.package, self.ldflags, platform.system(), platform.machine()]
+        sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
+        made = hashlib.blake2b(digest_size=8)
+        for one in [*(text.encode() for text in said), *sources]:
+            made.update(len(one).to_bytes(8, "big") + one)
+        return made.hexdigest()
+
+
+def cache() -> Path:
+    """Where binaries are kept: FLEETD_PARTS, or a folder in the user's cache directory."""
+    chosen = os.environ.get("FLEETD_PARTS")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetd" / "parts"
+
+
+def programs() -> list[Program]:
+    found: list[Program] = []
+    for path in sorted(PARTS.glob("*/part.toml")):
+        told = tomllib.loads(path.read_text("utf-8"))
+        found += [
+            Program(
+                name=name,
+                part=path.parent.name,
+                package=package,
+                ldflags=" ".join(told["ldflags"].split()),
+                minutes=told["minutes"],
+                disk_gb=told["disk_gb"],
+            )
+            for name, package in told["programs"].items()
+        ]
+    return sorted(found, key=lambda one: one.minutes)
+
+
+def chosen(names: list[str]) -> list[Program]:
+    """All of them, or those of the named parts and programs."""
+    known = programs()
+    strangers = set(names) - {one.name for one in known} - {one.part for one in known}
+    if strangers:
+        choice = ", ".join(sorted({one.part for one in known} | {one.name for one in known}))
+        raise CannotBuild(f"there is no part {', '.join(sorted(strangers))}; choose of: {choice}")
+    return [one for one in known if not names or one.name in names or one.part in names]
+
+
+def build(program: Program, say: IO[str]) -> None:
+    """Builds one program unless it is there; raises CannotBuild."""
+    path = program.path
+    if path.is_file():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path.parent / f".{program.name}.lock"):
+        if path.is_file():
+            return
+        go = _compiler(path.parent, program)
+        began = time.monotonic()
+        print(f"{program.name}: building, about {program.minutes} min", file=say, flush=True)
+        with _environment() as environment:
+            _compile(go, program, environment, say)
+        took = time.monotonic() - began
+        size = path.stat().st_size >> 20
+        print(f"{program.name}: built in {took:.0f} s, {size} MB", file=say, flush=True)
+
+
+def _compiler(where: Path, program: Program) -> str:
+    go = os.environ.get("GO") or shutil.which("go")
+    if not go or not shutil.which(go):
+        raise CannotBuild(
+            "Go is not installed; install the version in "
+            f"tests/real/parts/{program.part}/go.mod or a newer one, or name it: GO=/path/to/go"
+        )
+    free = shutil.disk_usage(where).free
+    if free < program.disk_gb * GIB:
+        raise CannotBuild(
+            f"{free / GIB:.1f} GB are free and it takes {program.disk_gb} GB; make room, "
+            "or name another place: FLEETD_PARTS, GOCACHE, GOMODCACHE"
+        )
+    return go
+
+
+@contextmanager
+def _alone(lock: Path) -> Generator[None]:
+    """Two runs at once would build the same thing twice."""
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _environment() -> Generator[dict[str, str]]:
+    """Where modules come from is the user's setting; what is built is ours."""
+    environment = {
+        "GOGC": "300",  # the compiler spends a fifth of its time on saving memory
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+    }
+    if shutil.disk_usage(cache()).free >= ROOMY or "GOCACHE" in os.environ:
+        yield environment
+        return
+    with tempfile.TemporaryDirectory(prefix=".compiled-", dir=cache()) as compiled:
+        yield {**environment, "GOCACHE": compiled}
+
+
+def _compile(go: str, program: Program, environment: Mapping[str, str], say: IO[str]) -> None:
+    total = _packages(go, program, environment)
+    part = program.path.with_suffix(f".{os.getpid()}")
+    command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-v"]
+    command += ["-ldflags", program.ldflags, "-o", str(part), program.package]
+    lines: list[str] = []
+    with subprocess.Popen(
+        command, cwd=program.folder, env=dict(environment), stderr=subprocess.PIPE, text=True
+    ) as running:
+        teller = _Teller(program.name, total, lines, say)
+        teller.start()
+        try:
+            lines.extend(running.stderr or ())  # as they come; the teller counts them
+        finally:
+            teller.stop()
+    if running.returncode:
+        raise CannotBuild(f"`{' '.join(command[:2])}` failed:\n{''.join(lines[-LAST_LINES:])}")
+    part.replace(program.path)
+
+
+def _packages(go: str, program: Program, environment: Mapping[str, str]) -> int:
+    """How many packages there are to compile; downloads the modules on the way."""
+    asked = subprocess.run(
+        [go, "list", "-mod=readonly", "-deps", program.package],
+        cwd=program.folder,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode:
+        said = "".join(asked.stderr.splitlines(keepends=True)[-LAST_LINES:])
+        raise CannotBuild(
+            f"its modules cannot be had; see that GOPROXY leads to a module proxy:\n{said}"
+        )
+    return len(asked.stdout.splitlines())
+
+
+class _Teller(threading.Thread):
+    """Says now and then how far a build is."""
+
+    def __init__(self, name: str, total: int, lines: list[str], say: IO[str]) -> None:
+        super().__init__(daemon=True)
+        self._name, self._total, self._lines, self._say = name, total, lines, say
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        began = time.monotonic()
+        while not self._over.wait(TELL_EVERY):
+            took = time.monotonic() - began
+            said = f"{len(self._lines)} of at most {self._total} packages, {took:.0f} s"
+            print(f"{self._name}: {said}", file=self._say, flush=True)
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def build_all(names: list[str], say: IO[str]) -> dict[str, str]:
+    """Builds what is missing; what could not be built, and why."""
+    failed: dict[str, str] = {}
+    for program in chosen(names):
+        try:
+            build(program, say)
+        except CannotBuild as why:
+            failed[program.name] = str(why)
+            print(f"{program.name}: cannot be built: {why}", file=say, flush=True)
+    return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make parts", description="builds the real servers")
+    parser.add_argument("part", nargs="*", help="a part or a program; all if none is named")
+    names: list[str] = parser.parse_args().part
+    try:
+        failed = build_all(names, sys.stdout)
+        there = [one.name for one in chosen(names) if one.path.is_file()]
+    except CannotBuild as why:
+        print(f"parts: {why}", file=sys.stderr)
+        return 2
+    print(f"parts: {', '.join(there) or 'none'} in {cache()}")
+    if failed:
+        print(f"parts: missing {', '.join(failed)}; tests that need them are skipped by name")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Building parts: what is there is not built again, and what cannot be built says why."""
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.real import build
+
+GO = """#!/bin/sh
+echo "$1" >> {calls}
+[ "$1" = list ] && echo one-package && exit 0
+{body}
+while [ "$1" != -o ]; do shift; done
+echo built > "$2"
+"""
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, and a compiler that writes down how often it was asked."""
+    monkeypatch.setenv("FLEETD_PARTS", str(tmp_path / "cache"))
+    return _compiler(tmp_path, monkeypatch)
+
+
+def _compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str = "") -> Path:
+    calls, go = folder / "calls", folder / "go"
+    go.write_text(GO.format(calls=calls, body=body))
+    go.chmod(0o700)
+    monkeypatch.setenv("GO", str(go))
+    return calls
+
+
+def _program(name: str = "etcd") -> build.Program:
+    return next(one for one in build.programs() if one.name == name)
+
+
+def test_a_second_run_builds_nothing(calls: Path) -> None:
+    """What has the fingerprint of its pins is taken as it is."""
+    first = build.build_all(["etcd"], io.StringIO())
+    second = build.build_all(["etcd"], io.StringIO())
+
+    assert (first, second) == ({}, {})
+    assert calls.read_text().split() == ["list", "build"]
+    assert _program().path.read_text() == "built\n"
+
+
+def test_a_part_is_all_its_programs(calls: Path) -> None:
+    """`PART=kubernetes` names three programs, `PART=kubectl` one."""
+    of_part = [one.name for one in build.chosen(["kubernetes"])]
+    alone = [one.name for one in build.chosen(["kubectl"])]
+
+    assert sorted(of_part) == ["kube-apiserver", "kube-controller-manager", "kubectl"]
+    assert alone == ["kubectl"]
+
+
+def test_a_changed_pin_is_another_binary(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line more in go.sum, and the old binary does not count any more."""
+    before = _program().path
+    shutil.copytree(build.PARTS, tmp_path / "parts")
+    monkeypatch.setattr(build, "PARTS", tmp_path / "parts")
+    same = _program().path
+    with (tmp_path / "parts" / "etcd" / "go.sum").open("a") as sums:
+        sums.write("example.com/more v1.0.0 h1:x=\n")
+
+    assert same == before
+    assert _program().path != before
+
+
+def test_without_go_it_says_what_to_do(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which program, that Go is missing, and how to name one; the others are tried too."""
+    monkeypatch.setenv("GO", "no-such-compiler")
+    said = io.StringIO()
+    failed = build.build_all(["etcd", "kubectl"], said)
+
+    assert sorted(failed) == ["etcd", "kubectl"]
+    assert "etcd: cannot be built: Go is not installed" in said.getvalue()
+    assert "GO=" in failed["etcd"]
+
+
+def test_a_failed_build_shows_the_end_of_its_output(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And leaves nothing in the cache that a later run would take for a server."""
+    _compiler(tmp_path, monkeypatch, "echo checksum mismatch >&2; exit 1")
+    failed = build.build_all(["etcd"], io.StringIO())
+
+    assert "checksum mismatch" in failed["etcd"]
+    assert not _program().path.exists()
+
+
+def test_without_room_it_does_not_begin(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk in the middle of a build would hit others; it is asked before."""
+    monkeypatch.setattr(build, "GIB", 1 << 60)
+    failed = build.build_all(["etcd"], io.StringIO())
+
+    assert "make room" in failed["etcd"]
+    assert not calls.exists()
+
+
+def test_an_unknown_part_is_refused(calls: Path) -> None:
+    """With the names that there are."""
+    with pytest.raises(build.CannotBuild, match="there is no part grafana; choose of: etcd"):
+        build.chosen(["grafana"])
