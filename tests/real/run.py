@@ -1,31 +1,50 @@
 """
-Runs the tests marked `real`, and says so plainly while there are none.
+Runs the tests marked `real`: builds what is missing, starts the servers once, runs, ends them.
 
-pytest ends with 5 when nothing was collected; a suite that has no real part yet is not a failure,
-but a suite that lost its tests is: the count is compared with what the source holds.
+What cannot be built is said by name, and its tests are skipped; with FLEETD_REQUIRE_REAL=1 it is a
+failure. Arguments are handed to pytest.
 """
 
+import os
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 
+from tests.real import build, lab
 from tests.tidy import files
 
-NOTHING_COLLECTED = 5
+WORKERS = "4"
+"""More than cores: most of the time a test waits for a server to notice something."""
+
+
+def marked() -> list[str]:
+    """Where tests are that need real servers; to collect all others would cost a minute."""
+    found = [
+        path
+        for path in files.tracked(".py")
+        if path.name.startswith(("test_", "conftest")) and "pytest.mark.real" in files.text(path)
+    ]
+    return [str(path.parent if path.name == "conftest.py" else path) for path in found]
 
 
 def main() -> int:
-    marked = [
-        str(path)
-        for path in files.tracked(".py")
-        if path.name.startswith("test_") and "pytest.mark.real" in files.text(path)
-    ]
-    status = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "real"], check=False
-    ).returncode
-    if status == NOTHING_COLLECTED and not marked:
-        print("test-real: no test needs a real server yet")
-        return 0
-    return status
+    failed = build.build_all([], sys.stdout)
+    required = os.environ.get(lab.REQUIRED) == "1"
+    if failed and required:
+        print(f"test-real: {', '.join(failed)} cannot be built, and {lab.REQUIRED} is set")
+        return 1
+    names = [name for name in lab.CLUSTERS if not lab.missing(name)]
+    with ExitStack() as stack:
+        environment = dict(os.environ)
+        if names:
+            began = time.monotonic()
+            environment[lab.PLACE] = str(stack.enter_context(lab.started(names)))
+            took = time.monotonic() - began
+            print(f"test-real: {', '.join(names)} up in {took:.1f} s", flush=True)
+        command = [sys.executable, "-m", "pytest", "-m", "real", "-n", WORKERS]
+        command += ["--dist", "loadgroup", *marked(), *sys.argv[1:]]
+        return subprocess.run(command, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

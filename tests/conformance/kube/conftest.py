@@ -8,8 +8,10 @@ import pytest
 from tests.conformance.kube.api import CORE, CRDS, Api, Kind, eventually, serve
 from tests.conformance.kube.places import PLACES, Server
 
+MARKS = {"real": [pytest.mark.real]}
 
-@pytest.fixture(params=PLACES)
+
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in PLACES])
 async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
     async with PLACES[request.param]() as server:
         yield server
@@ -18,7 +20,7 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
 @pytest.fixture
 def label(request: pytest.FixtureRequest) -> str:
     """Follows from the test's name, so that no two tests share anything on a server."""
-    return "t" + hashlib.blake2b(request.node.name.encode(), digest_size=5).hexdigest()
+    return "t" + hashlib.blake2b(request.node.nodeid.encode(), digest_size=5).hexdigest()
 
 
 @pytest.fixture

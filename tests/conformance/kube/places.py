@@ -1,5 +1,5 @@
 """
-The API servers that are judged. A real one is one more entry here: give it a way to log in.
+The API servers that are judged: the simulator in both its faces, and a real one.
 
 Simulated time runs a hundred times as fast as ours, so a claim about ten seconds costs a tenth
 of one.
@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,7 @@ from fleetd.secrets import Secret
 from fleetd.sim.faces.inprocess import InProcess
 from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube.cluster import Cluster
+from tests.real import lab
 
 PACE = 100.0
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -89,7 +91,26 @@ async def on_the_wire() -> AsyncGenerator[Server]:
         await wire.stop()
 
 
+@asynccontextmanager
+async def real() -> AsyncGenerator[Server]:
+    """One server for all tests, with the controllers of Kubernetes. See `tests.real.lab`."""
+    opened: list[Transport] = []
+
+    def opened_for(document: dict[str, Any]) -> Transport:
+        made = HttpTransport(config.read(Secret(msgspec.json.encode(document).decode())))
+        opened.append(made)
+        return made
+
+    try:
+        admin = opened_for(lab.admin("kube"))
+        yield Server(admin, lambda token: opened_for(lab.for_token("kube", token)))
+    finally:
+        for transport in opened:
+            await transport.close()
+
+
 PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Server]]] = {
     "in-process": in_process,
     "wire": on_the_wire,
+    "real": real,
 }

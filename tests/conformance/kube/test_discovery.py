@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.kube.api import Api, Kind
+from tests.conformance.kube.api import Api, Kind, until
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez"])
@@ -65,9 +65,10 @@ async def test_unknown_group_version(api: Api) -> None:
 
 
 async def test_schemas(api: Api, widget: Kind) -> None:
-    """The schema of a custom resource can be had, with its fields."""
-    index = (await api.get("/openapi/v3")).json
-    place = index["paths"][f"apis/{widget.group}/v1"]["serverRelativeURL"]
+    """The schema of a custom resource can be had, with its fields, soon after it is served."""
+    group = f"apis/{widget.group}/v1"
+    index = await until(lambda: api.get("/openapi/v3"), lambda found: group in found.json["paths"])
+    place = index.json["paths"][group]["serverRelativeURL"]
     path, _, query = place.partition("?")
     options = dict(pair.split("=", 1) for pair in query.split("&") if pair)
     schemas = (await api.get(path, **options)).json["components"]["schemas"]

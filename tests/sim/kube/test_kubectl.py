@@ -1,7 +1,6 @@
 """The simulated server under the client that people use."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,16 +13,17 @@ from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube.cluster import Cluster
 from tests.conformance.kube.api import Kind
 from tests.conformance.kube.places import Hurried
+from tests.real import lab
 from tests.sim.kube.stage import config_map, uid_of
 
-KUBECTL = shutil.which("kubectl")
 WIDGET = Kind("judged.example", "widgets", "Widget")
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+pytestmark = pytest.mark.real
 
 
 class Kubectl:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._program = lab.program("kubectl")
         self.cluster = cluster
         self._folder = folder
 
@@ -35,7 +35,7 @@ class Kubectl:
 
     async def __call__(self, *arguments: str, fails: bool = False) -> str:
         process = await asyncio.create_subprocess_exec(
-            KUBECTL or "kubectl",
+            self._program,
             *("--kubeconfig", str(self._folder / "kubeconfig")),
             *("--cache-dir", str(self._folder / "cache")),
             *arguments,
