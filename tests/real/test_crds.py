@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import dataclasses
 import functools
 import json
 from collections.abc import AsyncIterator
@@ -92,6 +93,21 @@ async def test_a_broken_rule_is_noticed(api: Api) -> None:
     answer = await api.post(CRDS, body, dryRun="All")
 
     assert answer.status == 422
+
+
+async def test_an_unknown_field_is_noticed(api: Api) -> None:
+    """The check can fail: a misspelt field of something that we write is refused."""
+    await _load(api)
+    found = await asyncio.to_thread(writes.story, "minimal")
+    one = next(one for one in found.writes if "/helmreleases/" in one.request.path)
+    await api.post(f"{CORE}/namespaces", {"metadata": {"name": one.namespace}})
+    good = one.tried()
+    body = json.loads(good.body)
+    body["spec"]["intervall"] = "1h"
+    bad = dataclasses.replace(good, body=json.dumps(body).encode())
+
+    assert (await api.transport.send(good)).status == 201
+    assert (await api.transport.send(bad)).status in (400, 500)
 
 
 @pytest.mark.parametrize("example", ["minimal", "two-zones"])
