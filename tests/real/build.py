@@ -2,7 +2,7 @@
 Builds the real servers that tests talk to, from pinned Go modules, and keeps the binaries.
 
 A part is a folder in `parts/`: go.mod and go.sum pin every source by its checksum, part.toml names
-the programs. It is not an installer: nothing is put on the PATH. The rule: a binary is named by a
+its programs. It is not an installer: nothing is put on the PATH. The rule: a binary is named by a
 fingerprint of all that decides what is in it, so a changed pin is a new file and an old one stays
 right. The compiler's version is not in it: a cache serves a machine that has no Go.
 """
@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ PARTS = Path(__file__).parent / "parts"
 GIB = 1 << 30
 ROOMY = 30 * GIB
 """With less than this free, the compiler's own cache goes away after the build."""
+_VERSION = re.compile(r"v\d+").fullmatch
 TELL_EVERY = 15.0
 LAST_LINES = 15
 
@@ -54,6 +56,11 @@ class Program:
     def path(self) -> Path:
         """Where the binary is, or will be."""
         return cache() / f"{self.name}-{self.fingerprint()}"
+
+    @property
+    def built(self) -> str:
+        """How the compiler calls it: after the last element of its package that is no version."""
+        return next(name for name in reversed(self.package.split("/")) if not _VERSION(name))
 
     def fingerprint(self) -> str:
         said = [self.package, self.ldflags, platform.system(), platform.machine()]
@@ -100,23 +107,26 @@ def chosen(names: list[str]) -> list[Program]:
     return [one for one in known if not names or one.name in names or one.part in names]
 
 
-def build(program: Program, say: IO[str]) -> None:
-    """Builds one program unless it is there; raises CannotBuild."""
-    path = program.path
-    if path.is_file():
+def build(group: Sequence[Program], say: IO[str]) -> None:
+    """Builds what is missing of one part; raises CannotBuild. All in one call of the compiler: the
+    programs of a part share most of their packages."""
+    part, where = group[0].part, cache()
+    if all(one.path.is_file() for one in group):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path.parent / f".{program.name}.lock"):
-        if path.is_file():
+    where.mkdir(parents=True, exist_ok=True)
+    with _alone(where / f".{part}.lock"):
+        lacking = [one for one in group if not one.path.is_file()]
+        if not lacking:
             return
-        go = _compiler(path.parent, program)
+        go = _compiler(where, lacking[0])
         began = time.monotonic()
-        print(f"{program.name}: building, about {program.minutes} min", file=say, flush=True)
+        names = ", ".join(one.name for one in lacking)
+        print(f"{part}: building {names}, about {lacking[0].minutes} min", file=say, flush=True)
         with _environment() as environment:
-            _compile(go, program, environment, say)
+            _compile(go, lacking, environment, say)
         took = time.monotonic() - began
-        size = path.stat().st_size >> 20
-        print(f"{program.name}: built in {took:.0f} s, {size} MB", file=say, flush=True)
+        size = sum(one.path.stat().st_size for one in lacking) >> 20
+        print(f"{part}: built in {took:.0f} s, {size} MB", file=say, flush=True)
 
 
 def _compiler(where: Path, program: Program) -> str:
@@ -160,31 +170,35 @@ def _environment() -> Generator[dict[str, str]]:
         yield {**environment, "GOCACHE": compiled}
 
 
-def _compile(go: str, program: Program, environment: Mapping[str, str], say: IO[str]) -> None:
-    total = _packages(go, program, environment)
-    part = program.path.with_suffix(f".{os.getpid()}")
-    command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-v"]
-    command += ["-ldflags", program.ldflags, "-o", str(part), program.package]
+def _compile(
+    go: str, group: Sequence[Program], environment: Mapping[str, str], say: IO[str]
+) -> None:
+    total = _packages(go, group, environment)
+    first = group[0]
     lines: list[str] = []
-    with subprocess.Popen(
-        command, cwd=program.folder, env=dict(environment), stderr=subprocess.PIPE, text=True
-    ) as running:
-        teller = _Teller(program.name, total, lines, say)
-        teller.start()
-        try:
-            lines.extend(running.stderr or ())  # as they come; the teller counts them
-        finally:
-            teller.stop()
-    if running.returncode:
-        raise CannotBuild(f"`{' '.join(command[:2])}` failed:\n{''.join(lines[-LAST_LINES:])}")
-    part.replace(program.path)
+    with tempfile.TemporaryDirectory(prefix=".built-", dir=cache()) as built:
+        command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-v"]
+        command += ["-ldflags", first.ldflags, "-o", f"{built}/", *(one.package for one in group)]
+        with subprocess.Popen(
+            command, cwd=first.folder, env=dict(environment), stderr=subprocess.PIPE, text=True
+        ) as running:
+            teller = _Teller(first.part, total, lines, say)
+            teller.start()
+            try:
+                lines.extend(running.stderr or ())  # as they come; the teller counts them
+            finally:
+                teller.stop()
+        if running.returncode:
+            raise CannotBuild(f"`{' '.join(command[:2])}` failed:\n{''.join(lines[-LAST_LINES:])}")
+        for one in group:
+            (Path(built) / one.built).replace(one.path)
 
 
-def _packages(go: str, program: Program, environment: Mapping[str, str]) -> int:
+def _packages(go: str, group: Sequence[Program], environment: Mapping[str, str]) -> int:
     """How many packages there are to compile; downloads the modules on the way."""
     asked = subprocess.run(
-        [go, "list", "-mod=readonly", "-deps", program.package],
-        cwd=program.folder,
+        [go, "list", "-mod=readonly", "-deps", *(one.package for one in group)],
+        cwd=group[0].folder,
         env=dict(environment),
         capture_output=True,
         text=True,
@@ -219,14 +233,16 @@ class _Teller(threading.Thread):
 
 
 def build_all(names: list[str], say: IO[str]) -> dict[str, str]:
-    """Builds what is missing; what could not be built, and why."""
+    """Builds what is missing; the programs that could not be built, and why."""
     failed: dict[str, str] = {}
-    for program in chosen(names):
+    wanted = chosen(names)
+    for part in dict.fromkeys(one.part for one in wanted):
+        group = [one for one in wanted if one.part == part]
         try:
-            build(program, say)
+            build(group, say)
         except CannotBuild as why:
-            failed[program.name] = str(why)
-            print(f"{program.name}: cannot be built: {why}", file=say, flush=True)
+            failed |= {one.name: str(why) for one in group if not one.path.is_file()}
+            print(f"{part}: cannot be built: {why}", file=say, flush=True)
     return failed
 
 

@@ -27,6 +27,7 @@ CONTROLLERS = (
     "serviceaccount-token-controller",
 )
 """Those whose work our claims are about. The rest would wait for nodes."""
+PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 MASTERS = "system:masters"
 FRONT = "front-proxy"
 
@@ -133,6 +134,15 @@ class Kube:
                 lambda: self.send("POST", path, body, port=self.etcd_port)[0] == 200, READY
             )
 
+    def _who_may_come(self) -> Path:
+        """Whoever shows nothing may ask how the server is, and no more: as a hardened server has
+        it. Otherwise they would be somebody, and forbidden instead of unauthorized."""
+        path = self.folder / "authentication.json"
+        anonymous = {"enabled": True, "conditions": [{"path": one} for one in PUBLIC]}
+        kind = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"}
+        path.write_text(json.dumps({**kind, "anonymous": anonymous}), "utf-8")
+        return path
+
     def _server(self) -> None:
         serving = self.authority.server("kube-apiserver", "kubernetes.default.svc")
         front = self._front.client(FRONT)
@@ -145,6 +155,7 @@ class Kube:
             f"--tls-cert-file={serving.certificate}",
             f"--tls-private-key-file={serving.key}",
             f"--client-ca-file={self.authority.certificate}",
+            f"--authentication-config={self._who_may_come()}",
             "--authorization-mode=RBAC",
             f"--service-account-key-file={self._accounts}",
             f"--service-account-signing-key-file={self._accounts}",

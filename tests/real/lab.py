@@ -34,6 +34,10 @@ CLUSTERS: dict[str, tuple[tuple[str, ...], Callable[[Path], Kube]]] = {
 """By name: what has to be built for it, and how it is made."""
 
 
+PROGRAMS = sorted({"kubectl", *(one for needed, _ in CLUSTERS.values() for one in needed)})
+"""All that tests run."""
+
+
 def missing(name: str) -> list[str]:
     """The programs of a cluster that are not built."""
     there = {one.name for one in build.programs() if one.path.is_file()}

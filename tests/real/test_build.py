@@ -13,7 +13,13 @@ echo "$1" >> {calls}
 [ "$1" = list ] && echo one-package && exit 0
 {body}
 while [ "$1" != -o ]; do shift; done
-echo built > "$2"
+folder=$2
+shift 2
+for package; do
+    name=$(basename "$package")
+    [ "$name" = v3 ] && name=$(basename "$(dirname "$package")")
+    echo built > "$folder/$name"
+done
 """
 
 
@@ -55,6 +61,16 @@ def test_a_part_is_all_its_programs(calls: Path) -> None:
     assert alone == ["kubectl"]
 
 
+def test_a_part_is_built_in_one_go(calls: Path) -> None:
+    """Programs of one part share most of their packages; only what is missing is built."""
+    alone = build.build_all(["kubectl"], io.StringIO())
+    rest = build.build_all(["kubernetes"], io.StringIO())
+
+    assert (alone, rest) == ({}, {})
+    assert calls.read_text().split() == ["list", "build"] * 2
+    assert all(one.path.read_text() == "built\n" for one in build.chosen(["kubernetes"]))
+
+
 def test_a_changed_pin_is_another_binary(
     calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +87,7 @@ def test_a_changed_pin_is_another_binary(
 
 
 def test_without_go_it_says_what_to_do(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which program, that Go is missing, and how to name one; the others are tried too."""
+    """Which part, that Go is missing, and how to name one; the others are tried too."""
     monkeypatch.setenv("GO", "no-such-compiler")
     said = io.StringIO()
     failed = build.build_all(["etcd", "kubectl"], said)

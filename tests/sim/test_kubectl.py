@@ -1,8 +1,7 @@
-"""A simulated cluster on the wire, asked by the real kubectl, where there is one."""
+"""A simulated world on the wire, asked by the real kubectl."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -12,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fleetd.sim import demo
+from tests.real import lab
 
 ROOT = Path(demo.__file__).parents[2]
-KUBECTL = shutil.which("kubectl")
 CONFIG = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -23,7 +22,7 @@ CONFIG = {
 }
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t"}}
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here")
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("kubectl")]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def garden(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
 
 def kubectl(there: Path, *words: str, given: object = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(KUBECTL), "--kubeconfig", str(there), *words],
+        [lab.program("kubectl"), "--kubeconfig", str(there), *words],
         input=json.dumps(given),
         env={**os.environ, "HOME": str(there.parent)},
         capture_output=True,

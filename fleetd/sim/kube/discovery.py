@@ -18,12 +18,13 @@ _JSON = {"content-type": "application/json"}
 _ALIVE = tuple(
     f"/{name}{rest}" for name in ("healthz", "livez", "readyz") for rest in ("", "/ping")
 )
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 
 def public(path: str) -> bool:
-    """What everybody may ask: how it is, and its version."""
-    return path.rstrip("/") in (*_ALIVE, "/version")
+    """What everybody may ask: how it is, and its version; single checks are not for everybody."""
+    return path in _PUBLIC
 
 
 def answer(cluster: "Cluster", request: Request) -> Response | None:

@@ -13,10 +13,17 @@ async def test_server_is_well(api: Api, path: str) -> None:
     assert (answer.status, answer.body) == (200, b"ok")
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/livez/ping", "/version"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])
 async def test_anybody_may_ask_how_it_is(api: Api, path: str) -> None:
     """Load balancers and kubelets do, without a token."""
     assert (await api.as_user("").get(path)).status == 200
+
+
+async def test_single_checks_are_not_for_everybody(api: Api) -> None:
+    """One part of how it is can be asked for by whoever may, and by nobody without a token."""
+    strangers, ours = await api.as_user("").get("/livez/ping"), await api.get("/livez/ping")
+
+    assert (strangers.status, ours.status, ours.body) == (401, 200, b"ok")
 
 
 async def test_version(api: Api) -> None:
