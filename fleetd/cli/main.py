@@ -340,6 +340,11 @@ def _list_faults(context: click.Context, _: click.Parameter, asked: bool) -> Non
 )
 @click.option("--chaos", is_flag=True, help="Random faults, drawn from the seed, for an hour.")
 @click.option(
+    "--no-approvals",
+    is_flag=True,
+    help="Approve nothing: what needs an approval is held. Else it gets one, and that is told.",
+)
+@click.option(
     "--from",
     "before",
     multiple=True,

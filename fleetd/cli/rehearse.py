@@ -32,8 +32,9 @@ _STYLES = {
     "Failed": "red",
     "fault": "bold red",
     "mended": "bold green",
+    "Approved": "bold",
 }
-_ALWAYS = ("Ready", "Failed", "fault", "mended")
+_ALWAYS = ("Ready", "Failed", "fault", "mended", "Approved")
 _LOST = ("NotReady", "Unknown")
 """Told of what was Ready before; what comes up is not Ready at first, and nobody wonders."""
 
@@ -47,6 +48,7 @@ def run(
     faults: Sequence[str],
     before: tuple[Path, ...],
     chaos: bool,
+    no_approvals: bool,
 ) -> None:
     found = reading.fleet(frame, paths, catalogue)
     start = reading.fleet(frame, before, catalogue).topology if before else None
@@ -62,6 +64,7 @@ def run(
         seed=seed,
         faults=lines,
         chaos=chaos,
+        approvals=not no_approvals,
         modules=settings.Settings().drivers,
     )
     _hush()

@@ -3,14 +3,18 @@ A change, tried on a simulated twin in virtual time before anybody touches the r
 
 The same planner, executor, drivers and clients run; only the far side is simulated. What comes out
 is a timeline, what was held and why, what was disrupted, and whether it converged: everything
-Ready, nothing left to do, nothing written for three more rounds of looks, nobody hurt. The first
-breach of an invariant ends it. The same documents, seed and faults give the same, to the byte.
+Ready, nothing left to do or held back, nothing written for three more rounds of looks, nobody hurt.
+What needs an approval gets it, and the timeline says so. The first breach of an invariant ends it.
+The same documents, seed and faults give the same, to the byte.
 """
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from fleetd.engine.commands import BadCommand
 from fleetd.plan import words
 from fleetd.plan.policy import Policy
 from fleetd.sim import build, chaos, loop, twin
@@ -33,6 +37,11 @@ WITHIN = timedelta(hours=24)
 answer."""
 ROUNDS = 3
 """Rounds of looks without a write that end a rehearsal."""
+WHO = "the rehearsal"
+APPROVE_EVERY = 30.0
+"""Seconds until a person has read what is asked."""
+PASSING = frozenset((HoldReason.BUDGET, HoldReason.WINDOW, HoldReason.STALE, HoldReason.OVERDUE))
+"""Holds that end by themselves. Any other needs a person, and waiting for one is of no use here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,8 @@ class Script:
     seed: int = 0
     faults: Sequence[Line] = ()
     chaos: bool = False
+    approvals: bool = True
+    """Whether what needs an approval gets it."""
     within: timedelta = WITHIN
     modules: Sequence[str] = ()
 
@@ -201,15 +212,42 @@ class _Rehearsal:
                 self._progress(_progress(daemon, passed))
             if passed >= calm_from:
                 climate.chance = 0.0
-            if passed < calm_from or not daemon.quiet():
+            if passed < calm_from or not daemon.quiet() or self._goes_on(daemon):
                 quiet_since.clear()
                 return False
             if not quiet_since or quiet_since[0][1] != len(ledger.deeds):
                 quiet_since[:] = [(passed, len(ledger.deeds))]
             return passed - quiet_since[0][0] >= rest
 
-        reached = await twin.live(daemon, until=done, within=self._script.within, every=5.0)
+        async with asyncio.TaskGroup() as group:
+            approving = group.create_task(self._approve(daemon), name="approvals")
+            reached = await twin.live(daemon, until=done, within=self._script.within, every=5.0)
+            approving.cancel()
         return _verdict(daemon, world, reached=reached)
+
+    def _goes_on(self, daemon: Twin) -> bool:
+        """Whether time, or an approval that is given here, will end a hold."""
+        asked = self._script.approvals
+        return any(
+            hold.reason in PASSING or (asked and hold.reason is HoldReason.APPROVAL)
+            for plan in daemon.core.state.plans.values()
+            for hold in plan.holds
+        )
+
+    async def _approve(self, daemon: Twin) -> None:
+        """As a person would who agrees to everything that is asked."""
+        while self._script.approvals:
+            await asyncio.sleep(APPROVE_EVERY)
+            asked = {
+                hold.approval: None
+                for plan in daemon.core.state.plans.values()
+                for hold in plan.holds
+                if hold.reason is HoldReason.APPROVAL
+            }
+            for one in asked:
+                # The plan may have changed while the one before was written down.
+                with contextlib.suppress(BadCommand):
+                    await daemon.commands.approve(one, who=WHO)
 
     def _intended(self, intent: Intent) -> None:
         self._steps += 1
@@ -234,7 +272,19 @@ def _verdict(daemon: Twin, world: World, *, reached: bool) -> str:
         if isinstance(first, Breach):
             return f"{first.words} ({first.where})"
         return f"the simulator failed: {type(first).__name__}: {first}"
-    return "" if reached else _blame(daemon)
+    if not reached:
+        return _blame(daemon)
+    held = [
+        hold
+        for plan in daemon.core.state.plans.values()
+        for hold in plan.holds
+        if hold.reason is not HoldReason.ORPHANED
+    ]
+    if not held:
+        return ""
+    # What waits for another comes last: the other is the cause.
+    first = min(held, key=lambda hold: (hold.reason is HoldReason.DEPENDENCY, hold.ref))
+    return f"{len(held)} held, first {first.ref} ({first.reason.value}: {first.message})"
 
 
 def _before(world: World) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """`fleetctl rehearse` as a user runs it: its result, its end, and that it repeats itself."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,18 @@ def test_json_is_one_document() -> None:
         (720, "metal-03", "fault"),
         (1920, "metal-03", "mended"),
     ]
+
+
+def test_what_needs_an_approval_is_not_done_by_silence(tmp_path: Path) -> None:
+    """New images for every cluster at once: without an approval nothing is rolled, and that is not
+    called converged."""
+    newer = Path(programs.MINIMAL, "region.yaml").read_text().replace("1877.4.0", "1877.5.0")
+    (tmp_path / "region.yaml").write_text(newer)
+    ran = programs.fleetctl("rehearse", str(tmp_path), "--from", programs.MINIMAL, "--no-approvals")
+
+    assert ran.code == 1
+    last = ran.out.splitlines()[-1]
+    assert last.startswith("not converged: 4 held, first cluster/cp (NeedsApproval: "), last
 
 
 def test_all_faults_are_listed_with_their_meaning() -> None:

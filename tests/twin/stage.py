@@ -27,6 +27,7 @@ from fleetd.sim.invariants import Judge, WatchedStore
 from fleetd.sim.ledger import Ledger, changes, current_step
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.net import SimNetwork
+from fleetd.sim.services.nova import NovaApi
 from fleetd.sim.twin import Twin, Wanted
 from fleetd.sim.world import HttpRequest, HttpResponse, Service, World
 from tests.toy.universe import PowerCut, bury
@@ -282,6 +283,12 @@ class Region:
         await self.live(Power(), until=lambda _: self.world.elapsed() >= end)
         new = self.ledger.since(deeds)
         return [f"I7 written at rest: {deed}" for deed in new[:3]]
+
+    def vacate(self) -> None:
+        """The tenants of all clouds leave."""
+        for service in self.world.services.values():
+            if isinstance(service, NovaApi) and service.cloud.tenants is not None:
+                service.cloud.tenants.leave()
 
     def picture(self) -> dict[str, str]:
         """I8: what fleetd made, as it is at the end. Which machine serves which node is luck, and

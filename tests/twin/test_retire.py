@@ -76,6 +76,7 @@ def test_a_retired_cloud_goes_in_the_safe_order_and_nothing_else_does() -> None:
 
     async def story() -> None:
         region = await up()
+        region.vacate()
         others = {name: text for name, text in region.picture().items() if _stays(name)}
         workflows.change(region, without=WITHOUT)
         deeds = len(region.ledger.deeds)
@@ -118,6 +119,7 @@ def test_what_takes_hosts_down_waits_for_its_window() -> None:
 
     async def story() -> None:
         region = await up(start=AFTER_THE_WINDOW)
+        region.vacate()
         workflows.change(region, without=WITHOUT)
         _only_greenhouse(await rounds(region, 2, say=workflows.retire(CLOUD, HV)))
         hold = held(region.twin, Ref("hypervisors", "hv"))
@@ -134,7 +136,9 @@ def test_a_cluster_with_running_machines_is_not_retired() -> None:
         region = await up()
         cloud = openstack.of_name(region.world, "prod")
         assert cloud is not None
-        machines = [cloud.nova.boot(f"vm-{host}", host) for host in sorted(cloud.nova.hosts)[:2]]
+        await rounds(region)
+        machines = [vm for vm in cloud.nova.vms.values() if not vm.test]
+        assert {machine.host for machine in machines} == set(cloud.nova.hosts)
         workflows.change(region, without=WITHOUT)
         say = workflows.retire(CLOUD, HV)
         _only_greenhouse(await rounds(region, 4, say=say))
@@ -144,8 +148,7 @@ def test_a_cluster_with_running_machines_is_not_retired() -> None:
         assert region.world.truth.harm == []
         assert {machine.status for machine in machines} == {"ACTIVE"}
 
-        for machine in machines:
-            cloud.nova.remove(machine)
+        region.vacate()
         assert await region.live(Power(), until=region.settled(), say=say)
         assert await region.judge(reached=True) == []
         assert await region.orphans() == {}
@@ -159,6 +162,7 @@ def test_a_whole_region_is_decommissioned() -> None:
 
     async def story() -> None:
         region = await up()
+        region.vacate()
         workflows.change(region, without=workflows.EVERYTHING)
         assert await rounds(region) == []
         say = workflows.retire(*workflows.HEADS)

@@ -67,7 +67,9 @@ async def replace_a_server(run: Run) -> None:
 
 
 async def decommission(run: Run) -> None:
-    """Everything goes: first its documents, which deletes nothing, then all of it by `retire`."""
+    """Everything goes: first its tenants, then its documents, which deletes nothing, then all of it
+    by `retire`."""
+    run.region.vacate()
     change(run.region, without=EVERYTHING)
     await run.reach(say=retire(*HEADS))
 

@@ -15,7 +15,7 @@ from fleetd.sim.controllers.base import Key, Obj, age
 from fleetd.sim.controllers.gardenadmission import BINDING, PROFILE, SHOOT
 from fleetd.sim.controllers.gardenadmission_shoot import MANUAL, ROLLING, numbers, version_of
 from fleetd.sim.controllers.machines import DEPLOYMENT, FINALIZER, GROUP, MACHINE, phase
-from fleetd.sim.controllers.machines_nodes import NODE, POOL, ready_of
+from fleetd.sim.controllers.machines_nodes import FORCED, NODE, POOL, ready_of
 from fleetd.sim.controllers.metal_kinds import CLAIM
 from fleetd.sim.controllers.metal_parts import items_of, labels_of, notes_of, part
 from fleetd.sim.kube.access import BadToken
@@ -96,6 +96,14 @@ def ensure(gardenlet: "Gardenlet", key: Key, shoot: Obj) -> None:
 
 
 def remove(gardenlet: "Gardenlet", shoot: Obj) -> None:
+    """Without a drain: the machines of a Shoot that goes are marked for it."""
+
+    def force(machine: Mutable) -> None:
+        machine["metadata"]["labels"] = {**machine["metadata"]["labels"], FORCED: "True"}
+
+    for machine in gardenlet.seed.list(MACHINE, space(shoot)):
+        name = machine["metadata"]["name"]
+        gardenlet.seed.edit(MACHINE, name, space(shoot), force, manager=gardenlet.name)
     for live in gardenlet.seed.list(DEPLOYMENT, space(shoot)):
         gardenlet.seed.delete(DEPLOYMENT, live["metadata"]["name"], space(shoot))
 

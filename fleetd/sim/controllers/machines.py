@@ -363,10 +363,12 @@ class MachineControllerManager(Controller):
             return self.span(1.0, 5.0, key, "drain")
         node = spec.get("nodeName", "")
         if shoot is not None and node and shoot.get(nodes.NODE, node) is not None:
+            nodes.terminating(self.world, shoot, node)
             left = nodes.drain(shoot, node)
             waited = age(self.world, machine["metadata"]["deletionTimestamp"])
             dead = nodes.silent(self.world, shoot, node) > 300.0
-            if left and waited < spec["drainTimeout"] and not dead:
+            forced = nodes.FORCED in labels_of(machine)
+            if left and waited < spec["drainTimeout"] and not dead and not forced:
                 return DRAIN
             if left:
                 self.world.tell("force-deleted", self.cluster.name, f"{key.name}: {left} pods left")

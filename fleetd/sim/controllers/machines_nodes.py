@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 NODE: GK = ("", "Node")
 POD: GK = ("", "Pod")
+TERMINATING = "Terminating"
+FORCED = "force-deletion"
+"""Label of a Machine that is not to wait for its pods."""
 BUDGET: GK = ("policy", "PodDisruptionBudget")
 SERVER: GK = ("metal.ironcore.dev", "Server")
 BMC: GK = ("metal.ironcore.dev", "BMC")
@@ -168,6 +171,27 @@ def silent(world: World, shoot: Cluster, name: str) -> float:
     if not ready or ready["status"] == "True":
         return 0.0
     return age(world, ready["lastTransitionTime"])
+
+
+def terminating(world: World, shoot: Cluster, node: str) -> None:
+    """Said on the Node before it is drained; operators of what runs there wait for it."""
+    live = shoot.get(NODE, node)
+    known = items_of(live, "status.conditions") if live is not None else ()
+    if live is None or any(one["type"] == TERMINATING for one in known):
+        return
+    said = {
+        "type": TERMINATING,
+        "status": "True",
+        "reason": "ScaleDown" if ready_of(live).get("status") == "True" else "Unhealthy",
+        "message": "",
+        "lastTransitionTime": stamp(world),
+    }
+
+    def change(live: Mutable) -> None:
+        status = live.setdefault("status", {})
+        status["conditions"] = [*items_of(status, "conditions"), said]
+
+    shoot.edit(NODE, node, "", change, manager=MANAGER, status=True)
 
 
 def drain(shoot: Cluster, node: str) -> int:

@@ -147,11 +147,8 @@ class Rook(Controller):
 
     def _failover(self, ceph: Ceph, obj: Obj) -> None:
         """A monitor without a host, or with a silent one, is replaced under a new name."""
-        now = self.world.elapsed()
-        for mon, where in list(ceph.mons.items()):
-            host = ceph.hosts.get(where)
-            silent = host is not None and not host.up and now - host.down_since >= MON_TIMEOUT
-            if not silent and not ceph.lost(mon):
+        for mon in list(ceph.mons):
+            if ceph.silent(mon) < MON_TIMEOUT and not ceph.lost(mon):
                 continue
             spare = self._spares(ceph, obj)
             if spare:

@@ -42,9 +42,11 @@ class Host:
     node: str
     """`<cluster>/<node>` it was found on."""
     up: bool = True
+    """Whether its OSDs serve."""
     down_since: float = 0.0
     out: bool = False
     drained: bool = False
+    """Its OSDs were evicted."""
 
 
 @dataclass
@@ -54,6 +56,8 @@ class Ceph:
     fsid: str
     mons: dict[str, str] = field(default_factory=dict[str, str])
     """Id to machine."""
+    resting: dict[str, float] = field(default_factory=dict[str, float])
+    """Monitors that were evicted, and since when."""
     external: dict[str, bool] = field(default_factory=dict[str, bool])
     """Ids of monitors elsewhere that once joined, and whether they take part now."""
     hosts: dict[str, Host] = field(default_factory=dict[str, Host])
@@ -107,6 +111,7 @@ class Ceph:
 
     def drop_mon(self, mon: str) -> None:
         """Out of the map; only a majority can decide that."""
+        self.resting.pop(mon, None)
         machine = self.machine(self.mons.pop(mon))
         if machine is not None:
             machine.mons.discard(mon)
@@ -117,11 +122,28 @@ class Ceph:
         machine = self.machine(where)
         return where not in self.hosts or machine is None or mon not in machine.mons
 
+    def rest(self, name: str, mons: set[str]) -> None:
+        """These of the host's monitors were evicted, the others run."""
+        for mon, where in self.mons.items():
+            if where == name and mon in mons:
+                self.resting.setdefault(mon, self.world.elapsed())
+            elif where == name:
+                self.resting.pop(mon, None)
+
+    def silent(self, mon: str) -> float:
+        """Seconds since it was last heard of; 0 while it takes part."""
+        host = self.hosts.get(self.mons[mon])
+        since = self.resting.get(mon)
+        if since is None and host is not None and not host.up and not self._on(host):
+            since = host.down_since
+        return self.world.elapsed() - since if since is not None else 0.0
+
     def stop(self) -> None:
         """All daemons end. What is on the disks stays there."""
         for name in list(self.hosts):
             self.forget(name)
         self.mons.clear()
+        self.resting.clear()
 
     # How it is.
 
@@ -132,7 +154,7 @@ class Ceph:
         for host in list(self.hosts.values()):
             machine = self.machine(host.name)
             gone = machine is None or machine.node != host.node
-            up = machine is not None and not gone and machine.on and not host.drained
+            up = self._on(host) and not host.drained
             if up != host.up:
                 moved = True
                 work = max(work, RETURNED) if up else work
@@ -169,7 +191,7 @@ class Ceph:
 
     def in_quorum(self) -> list[str]:
         """Monitors that take part, or would if they were enough."""
-        up = [mon for mon, where in self.mons.items() if self._up(where) and not self.lost(mon)]
+        up = [mon for mon, where in self.mons.items() if self._votes(mon, where)]
         return sorted([*up, *(mon for mon, joined in self.external.items() if joined)])
 
     def all_mons(self) -> list[str]:
@@ -178,6 +200,15 @@ class Ceph:
     @property
     def quorum(self) -> bool:
         return len(self.in_quorum()) * 2 > len(self.all_mons())
+
+    def _on(self, host: Host) -> bool:
+        machine = self.machine(host.name)
+        return machine is not None and machine.node == host.node and machine.on
+
+    def _votes(self, mon: str, where: str) -> bool:
+        host = self.hosts.get(where)
+        there = host is not None and self._on(host) and mon not in self.resting
+        return there and not self.lost(mon)
 
     def _up(self, name: str) -> bool:
         host = self.hosts.get(name)

@@ -43,20 +43,19 @@ class Daemons:
         self.name = name
 
     def sync(self) -> None:
-        """Pods where daemons should be and can be; a host whose pods were evicted is drained."""
+        """Pods where daemons should be and can be. Pods of a node that is merely silent are not
+        gone; those that are missing on one that takes none were evicted, and their daemons rest."""
         for host in list(self.ceph.hosts.values()):
             node = host.node.partition("/")[2]
-            live = self.cluster.get(NODE, node)
             missing = [one for one in self._pods(host.name) if not self._has(one[0])]
-            if not missing:
-                host.drained = False
-            elif schedulable(live):
-                host.drained = False
+            if missing and schedulable(self.cluster.get(NODE, node)):
                 for pod, labels in missing:
                     self._pod(pod, labels, node)
-            else:
-                # Pods of a node that is merely silent are not gone; these were evicted.
-                host.drained = True
+                missing = []
+            host.drained = any(labels["app"] == OSD for _, labels in missing)
+            self.ceph.rest(
+                host.name, {labels["mon"] for _, labels in missing if labels["app"] == MON}
+            )
         self._clear()
         self.budgets()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetd.sim import charts
 from fleetd.sim.controllers.base import Controller, Key, Obj, age, key_of, stamp
-from fleetd.sim.controllers.workloads_look import conditions, meant, members, part, usable
+from fleetd.sim.controllers.workloads_look import conditions, meant, part, usable
 from fleetd.sim.kube.cluster import GK, Change, Cluster
 from fleetd.sim.kube.store import DELETED
 from fleetd.sim.world import World
@@ -247,7 +247,7 @@ class Workloads(Controller):
 
     def _fail_pod(self, obj: Obj) -> None:
         metadata = obj["metadata"]
-        name = f"{metadata['name']}-{self.world.token(self.cluster.name, metadata['uid'])[:5]}"
+        name = self._failing(obj)
         if self.cluster.get(POD, name, metadata["namespace"]) is not None:
             return
         image = _images(obj)[0]
@@ -289,11 +289,14 @@ class Workloads(Controller):
         )
 
     def _clear_pods(self, obj: Obj) -> None:
-        uid = obj["metadata"]["uid"]
-        for pod in self.cluster.list(POD, obj["metadata"]["namespace"]):
-            owners = members(pod["metadata"], "ownerReferences")
-            if any(owner["uid"] == uid for owner in owners):
-                self.cluster.delete(POD, pod["metadata"]["name"], pod["metadata"]["namespace"])
+        """The one that failed; others may belong to whoever made the workload."""
+        name, namespace = self._failing(obj), obj["metadata"]["namespace"]
+        if self.cluster.get(POD, name, namespace) is not None:
+            self.cluster.delete(POD, name, namespace)
+
+    def _failing(self, obj: Obj) -> str:
+        metadata = obj["metadata"]
+        return f"{metadata['name']}-{self.world.token(self.cluster.name, metadata['uid'])[:5]}"
 
     # What runs inside.
 

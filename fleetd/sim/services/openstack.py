@@ -13,6 +13,7 @@ from typing import Any
 
 from fleetd.sim.services import openstack_compute as compute
 from fleetd.sim.services import openstack_shape as shape
+from fleetd.sim.services.tenants import Tenants
 from fleetd.sim.world import World
 
 DEPLOYMENT = ("apps", "Deployment")
@@ -81,6 +82,8 @@ class Cloud:
         """Public URL by type of service; what the catalogue shows."""
         self.traits: dict[str, None] = dict.fromkeys(compute.STANDARD_TRAITS)
         self.nova = compute.Nova(world, self.name)
+        self.tenants: Tenants | None = None
+        """Those who use it, if anybody does."""
         self._made = 0
         self._bootstrap()
 

@@ -104,6 +104,8 @@ class Nova:
         self.registered: dict[str, str] = {}
         """Which Node (by uid) a nova-compute has registered; it does so once in its life."""
         self.servers = 0
+        self.opened: Callable[[str], None] | None = None
+        """Told when a host takes machines of anybody."""
 
     # Hosts.
 
@@ -157,6 +159,8 @@ class Nova:
                 one.hosts.append(host)
             elif one.name not in names and host in one.hosts:
                 one.hosts.remove(host)
+        if names and TESTS not in names and self.opened is not None:
+            self.opened(host)
         return []
 
     # Virtual machines.

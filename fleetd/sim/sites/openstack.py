@@ -11,6 +11,7 @@ from fleetd.sim.services.keystone import Keystone
 from fleetd.sim.services.neutron import NeutronApi
 from fleetd.sim.services.nova import NovaApi
 from fleetd.sim.services.placement import Placement
+from fleetd.sim.services.tenants import Tenants
 from fleetd.sim.world import World
 from topology.resource import Topology
 
@@ -21,7 +22,8 @@ def furnish(world: World, topology: Topology) -> None:
     for ref, resource in topology.resources.items():
         if ref.kind == "cloud":
             spec = resource.spec
-            add(world, ref.name, str(spec["controlPlane"]), tuple(spec["hypervisors"]))
+            cloud = add(world, ref.name, str(spec["controlPlane"]), tuple(spec["hypervisors"]))
+            cloud.tenants = Tenants(cloud.nova)
 
 
 def add(
