@@ -127,6 +127,7 @@ class Queue(Generic[K]):
     _serial: "itertools.count[int]" = field(default_factory=itertools.count)
     _takers: list["asyncio.Future[None]"] = field(default_factory=list["asyncio.Future[None]"])
     _timer: asyncio.TimerHandle | None = None
+    _timer_due: float = 0.0
 
     def add(self, key: K, *, after: timedelta = timedelta(0), priority: int = ROUTINE) -> None:
         loop = asyncio.get_running_loop()
@@ -244,10 +245,12 @@ class Queue(Generic[K]):
         loop = asyncio.get_running_loop()
         due = self._later[0][0]
         if self._timer is not None and not self._timer.cancelled():
-            if loop.time() < self._timer.when() <= due:
+            if loop.time() < self._timer_due <= due:
                 return
             self._timer.cancel()
         self._timer = loop.call_at(due, self._on_time)
+        # Kept here: not every loop's handle knows when it is due.
+        self._timer_due = due
 
     def _on_time(self) -> None:
         self._timer = None

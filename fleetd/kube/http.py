@@ -8,18 +8,15 @@ keeps its connection for minutes, and must not take the last one from a request.
 """
 
 import asyncio
-import os
+import re
 import urllib.parse
 from collections.abc import AsyncGenerator
-from typing import Any
-
-import aiohttp
-import yarl
 
 import fleetd
-from fleetd import secrets
 from fleetd.kube import config, errors
-from fleetd.kube.config import Kubeconfig, Target
+from fleetd.kube.answers import Answer
+from fleetd.kube.config import Kubeconfig
+from fleetd.kube.connections import Pool
 from fleetd.kube.transport import Request, Response
 
 LINE_MAX = 16 * 1024 * 1024
@@ -27,180 +24,118 @@ LINE_MAX = 16 * 1024 * 1024
 BODY_MAX = 512 * 1024 * 1024
 """Bytes. A page of 500 objects of 1 MiB; more is not an answer but an attack."""
 ERROR_MAX = 64 * 1024
-CONNECT_LIMIT = 10.0
 REQUEST_LIMIT = 75.0
 """Seconds. An API server ends a request by itself after 60."""
 OPEN_LIMIT = 30.0
 """Seconds until a watch has its headers: the server sends them at once."""
-KEEP = 30.0
-"""Seconds that an idle connection is kept; shorter than any server or balancer keeps it."""
 CONNECTIONS = 32
 """For requests to one server. Its gate lets 16 looks through, and steps come on top."""
+
+_SENDABLE = re.compile(r"[!-~]+")
+"""What a path and a query are made of, once they are encoded."""
+_HEADER = re.compile(r"[ -~]*")
 
 
 class HttpTransport:
     def __init__(self, kubeconfig: Kubeconfig, *, connections: int = CONNECTIONS) -> None:
         self._kubeconfig = kubeconfig
         self._connections = connections
-        self._target: Target | None = None
+        self._pool: Pool | None = None
+        self._stale = False
+        """Whether the server does not take what the pool's target logs in with."""
         self._loading = asyncio.Lock()
-        self._requests: aiohttp.ClientSession | None = None
-        self._watches: aiohttp.ClientSession | None = None
         self._closed = False
 
     async def send(self, request: Request) -> Response:
-        target = await self._open()
-        assert self._requests is not None  # noqa: S101 -- by _open
-        limit = aiohttp.ClientTimeout(total=REQUEST_LIMIT, sock_connect=CONNECT_LIMIT)
+        pool = await self._open()
+        answer = Answer(body_max=BODY_MAX, bodiless=request.method == "HEAD")
         try:
-            async with self._ask(self._requests, target, request, limit) as response:
-                body = await _body(response, BODY_MAX)
-                headers = {name.lower(): value for name, value in response.headers.items()}
-        except (aiohttp.ClientError, OSError, TimeoutError) as cause:
-            said = _words(cause)
-        else:
-            self._answered(response.status)
-            return Response(status=response.status, body=body, headers=headers)
-        raise errors.Unreachable(said)
+            async with asyncio.timeout(REQUEST_LIMIT):
+                await pool.ask(_message(pool, request), answer)
+        except TimeoutError:
+            raise errors.Unreachable("no answer in time") from None
+        self._answered(answer.status)
+        return Response(status=answer.status, body=answer.body(), headers=answer.headers)
 
     async def lines(self, request: Request) -> AsyncGenerator[bytes]:
-        target = await self._open()
-        assert self._watches is not None  # noqa: S101 -- by _open
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT)
-        asked = self._ask(self._watches, target, request, limit)
+        pool = await self._open()
+        answer = Answer(body_max=ERROR_MAX, line_max=LINE_MAX)
+        connection = await pool.open()
         try:
-            async with asyncio.timeout(OPEN_LIMIT):
-                response = await asked
+            connection.begin(_message(pool, request), answer)
             try:
-                self._answered(response.status)
-                if response.status != 200:
-                    async with asyncio.timeout(OPEN_LIMIT):
-                        body = await _body(response, ERROR_MAX)
-                    raise errors.of(response.status, body, response.headers)
-                async for line in _split(response.content):
+                async with asyncio.timeout(OPEN_LIMIT):
+                    while not answer.ended and not answer.streams:
+                        await connection.news(answer)
+            except TimeoutError:
+                raise errors.Unreachable("no answer in time") from None
+            self._answered(answer.status)
+            if answer.status != 200:
+                raise errors.of(answer.status, answer.body(), answer.headers)
+            while True:
+                for line in answer.take():
                     yield line
-            finally:
-                # Not given back: what is left of the stream is of no use to the next request.
-                response.close()
-        except (aiohttp.ClientError, OSError, TimeoutError) as cause:
-            said = _words(cause)
-        else:
-            return
-        raise errors.Unreachable(said)
+                if answer.ended and not answer.lines:
+                    break
+                await connection.news(answer)
+            answer.check_whole()
+        finally:
+            # Not given back: what is left of the stream is of no use to the next request.
+            pool.release(connection)
 
     async def close(self) -> None:
         self._closed = True
-        for session in (self._requests, self._watches):
-            if session is not None:
-                await session.close()
+        if self._pool is not None:
+            await self._pool.close()
 
-    def _ask(
-        self,
-        session: aiohttp.ClientSession,
-        target: Target,
-        request: Request,
-        limit: aiohttp.ClientTimeout,
-    ) -> Any:  # noqa: ANN401 -- a context manager of aiohttp's that can be awaited as well
-        url = target.server + request.path
-        if request.query:
-            url += "?" + urllib.parse.urlencode(request.query, quote_via=urllib.parse.quote)
-        headers = {"Accept": request.accept}
-        if request.body:
-            headers["Content-Type"] = request.content_type
-        if target.authorization is not None:
-            headers["Authorization"] = target.authorization.reveal()
-        return session.request(
-            request.method,
-            # Encoded already: a second time would ask for another object.
-            yarl.URL(url, encoded=True),
-            data=request.body or None,
-            headers=headers,
-            ssl=target.tls if target.tls is not None else True,
-            server_hostname=target.tls_name,
-            proxy=target.proxy,
-            timeout=limit,
-            allow_redirects=False,
-        )
-
-    async def _open(self) -> Target:
-        if self._target is not None and not self._closed:
-            return self._target
+    async def _open(self) -> Pool:
+        if self._pool is not None and not self._closed and not self._stale:
+            return self._pool
         async with self._loading:
             if self._closed:
                 raise errors.Unreachable("the connection was closed")
-            if self._target is None:
-                self._target = await config.load(self._kubeconfig)
-            if self._requests is None:
-                self._requests = _session(self._connections)
-                # One connection for each watch: there are as many as there are caches.
-                self._watches = _session(0)
-            return self._target
+            if self._pool is None or self._stale:
+                old, self._pool = (
+                    self._pool,
+                    Pool(await config.load(self._kubeconfig), self._connections),
+                )
+                self._stale = False
+                if old is not None:
+                    old.retire()
+            return self._pool
 
     def _answered(self, status: int) -> None:
         if status == 401 and self._kubeconfig.plugin:
             # What the plugin gave is not good any more: the next request asks it again.
-            self._target = None
+            self._stale = True
 
 
-def _session(connections: int) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        # Uncompressed: it would cost the server more than the network gains.
-        headers={"User-Agent": f"fleetd/{fleetd.__version__}", "Accept-Encoding": "identity"},
-        trust_env=False,
-    )
+def _message(pool: Pool, request: Request) -> bytes:
+    """The request as it goes over the wire."""
+    path = pool.path + request.path
+    if request.query:
+        path += "?" + urllib.parse.urlencode(request.query, quote_via=urllib.parse.quote)
+    authorization = pool.target.authorization
+    token = authorization.reveal() if authorization is not None else ""
+    # A blank or a line's end in one of these would make another request of it.
+    if not _SENDABLE.fullmatch(path) or not all(
+        _HEADER.fullmatch(one) for one in (request.accept, request.content_type, token)
+    ):
+        raise errors.Invalid("the request holds characters that cannot be sent")
+    lines = [
+        f"{request.method} {path} HTTP/1.1",
+        f"Host: {pool.authority}",
+        _ABOUT_US,
+        f"Accept: {request.accept}",
+    ]
+    if token:
+        lines.append(f"Authorization: {token}")
+    if request.body:
+        lines.append(f"Content-Type: {request.content_type}")
+    if request.body or request.writes:
+        lines.append(f"Content-Length: {len(request.body)}")
+    return "\r\n".join((*lines, "", "")).encode("ascii") + request.body
 
 
-async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.content.iter_any():
-        size += len(piece)
-        if size > most:
-            raise errors.Unreachable(f"the answer has more than {most} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-async def _split(content: aiohttp.StreamReader) -> AsyncGenerator[bytes]:
-    pieces: list[bytes] = []
-    size = 0
-    async for chunk in content.iter_any():
-        if b"\n" in chunk:
-            first, *lines = chunk.split(b"\n")
-            lines.insert(0, b"".join((*pieces, first)))
-            rest = lines.pop()
-            for line in lines:
-                if line:
-                    yield line
-            pieces, size = [rest], len(rest)
-        else:
-            pieces.append(chunk)
-            size += len(chunk)
-        if size > LINE_MAX:
-            raise errors.Unreachable(f"a line of the watch has more than {LINE_MAX} bytes")
-    if size:
-        raise errors.Unreachable("the watch ended in the middle of a line")
-
-
-def _words(cause: Exception) -> str:
-    """What stood in the way, for a person."""
-    match cause:
-        case aiohttp.ClientConnectorCertificateError():
-            why: Any = cause.certificate_error
-            said = getattr(why, "verify_message", "") or str(why)
-            return f"{cause.host}:{cause.port}: its certificate is not trusted: {said}"
-        case aiohttp.ClientConnectorError():
-            # asyncio's own words repeat the address; a name that is not found has no number.
-            number = cause.os_error.errno or 0
-            said = os.strerror(number) if number > 0 else cause.os_error.strerror
-            return f"{cause.host}:{cause.port}: {said or cause.os_error}"
-        case TimeoutError():
-            return "no answer in time"
-        case aiohttp.ServerDisconnectedError():
-            return "the server closed the connection without an answer"
-        case aiohttp.ClientPayloadError():
-            return "the connection broke off in the middle of an answer"
-        case _:
-            return secrets.scrub(f"{type(cause).__name__}: {cause}")
+# Uncompressed: it would cost the server more than the network gains.
+_ABOUT_US = f"User-Agent: fleetd/{fleetd.__version__}\r\nAccept-Encoding: identity"

@@ -1,0 +1,268 @@
+"""
+An answer over HTTP/1.1, from the bytes of a connection: a head, then a body or a watch's lines.
+
+It does no I/O and trusts nobody: whatever is not a plain answer, or is larger than one can be, is
+`Unreachable`. The one rule: an answer that has `ended` badly, or has bytes after its end, says so
+(`reusable`), and its connection is used no more.
+"""
+
+import re
+from typing import Final
+
+from fleetd.kube import errors
+
+HEAD_MAX = 64 * 1024
+"""Bytes of a status line and all headers. API servers send less than one KiB."""
+CHUNK_LINE_MAX = 256
+
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?")
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class _At:
+    """Where in an answer we are."""
+
+    HEAD, LENGTH, CHUNK, IN_CHUNK, AFTER_CHUNK, TRAILER, TO_THE_END, END = range(8)
+
+
+class Answer:
+    """`feed` it until it has `ended`; `eof` says that nothing more comes."""
+
+    def __init__(self, *, body_max: int, line_max: int = 0, bodiless: bool = False) -> None:
+        """`line_max`: give the lines of the body as they come, if the status is 200. `bodiless`:
+        the answer to HEAD."""
+        self.status: int = 0
+        """0: the head has not come yet."""
+        self.headers: dict[str, str] = {}
+        self.lines: list[bytes] = []
+        """Those that are there. Whoever takes them leaves an empty list."""
+        self.streams = False
+        """Whether it is given as lines."""
+        self.size = 0
+        """Bytes of the body, or of the lines that were not taken."""
+        self._body: list[bytes] = []
+        self._half: list[bytes] = []
+        self._half_size = 0
+        self._body_max: Final = body_max
+        self._line_max: Final = line_max
+        self._bodiless = bodiless
+        self._where = _At.HEAD
+        self._rest: bytes = b""
+        self._left = 0
+        self._begun = False
+        self._keep = False
+
+    @property
+    def ended(self) -> bool:
+        return self._where == _At.END
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection is good for another request."""
+        return self._where == _At.END and self._keep and not self._rest
+
+    def body(self) -> bytes:
+        return self._body[0] if len(self._body) == 1 else b"".join(self._body)
+
+    def take(self) -> list[bytes]:
+        """The lines since the last time."""
+        taken, self.lines = self.lines, []
+        self.size = 0
+        return taken
+
+    def feed(self, data: bytes) -> None:
+        """Raises `Unreachable` for what is no answer."""
+        self._begun = True
+        if self._rest:
+            data = self._rest + data
+            self._rest = b""
+        at = 0
+        while 0 <= at < len(data):
+            at = self._part(data, at)
+
+    def _part(self, data: bytes, at: int) -> int:
+        """Gives where the next part begins, or -1: more has to come."""
+        match self._where:
+            case _At.CHUNK:
+                return self._chunks(data, at)
+            case _At.HEAD:
+                return self._head(data, at)
+            case _At.LENGTH | _At.IN_CHUNK:
+                return self._counted(data, at)
+            case _At.AFTER_CHUNK:
+                return self._line_end(data, at)
+            case _At.TRAILER:
+                return self._trailer(data, at)
+            case _At.TO_THE_END:
+                self._take(data, at, len(data))
+                return -1
+            case _:
+                self._rest = data[at:]  # said without having been asked
+                return -1
+
+    def eof(self) -> None:
+        """Raises `Unreachable` if that is no end."""
+        if self._where == _At.TO_THE_END:
+            self._where = _At.END
+        if self._where != _At.END:
+            raise errors.Unreachable(
+                "the connection broke off in the middle of an answer"
+                if self._begun
+                else "the server closed the connection without an answer"
+            )
+
+    def check_whole(self) -> None:
+        """Of lines: raises `Unreachable` if the last one did not come whole."""
+        if self._half_size:
+            raise errors.Unreachable("the watch ended in the middle of a line")
+
+    # The parts of an answer.
+
+    def _head(self, data: bytes, at: int) -> int:
+        end = data.find(b"\r\n\r\n", at, at + HEAD_MAX)
+        if end < 0:
+            if len(data) - at >= HEAD_MAX:
+                raise errors.Unreachable(f"the head of the answer has more than {HEAD_MAX} bytes")
+            if not b"HTTP/1.".startswith(data[at : at + 7]):
+                raise _garbled()
+            self._rest = data[at:]
+            return -1
+        first, *lines = data[at:end].split(b"\r\n")
+        found = _STATUS.fullmatch(first)
+        if found is None:
+            raise _garbled()
+        status = int(found[2])
+        headers = _headers(lines)
+        if 100 <= status < 200:
+            if status == 101:
+                raise errors.Unreachable("the server wants to speak another protocol")
+            return end + 4  # 100 Continue and the like: the answer is still to come
+        self.status, self.headers = status, headers
+        self.streams = self._line_max > 0 and status == 200
+        words = headers.get("connection", "").lower()
+        self._keep = found[1] == b"1" and "close" not in words
+        self._framed(status, headers)
+        return end + 4
+
+    def _framed(self, status: int, headers: dict[str, str]) -> None:
+        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+        if status in (204, 304) or self._bodiless:
+            self._where = _At.END
+        elif coding is not None:
+            if coding.lower() != "chunked" or length is not None:
+                raise errors.Unreachable("the server frames its answer in a way that is not known")
+            self._where = _At.CHUNK
+        elif length is not None:
+            if not (length.isascii() and length.isdigit()) or len(length) > 18:
+                raise _garbled()
+            self._left = int(length)
+            if self._left > self._body_max and not self.streams:
+                raise _too_much(self._body_max)
+            self._where = _At.LENGTH if self._left else _At.END
+        else:
+            self._where, self._keep = _At.TO_THE_END, False
+
+    def _counted(self, data: bytes, at: int) -> int:
+        end = min(at + self._left, len(data))
+        self._take(data, at, end)
+        self._left -= end - at
+        if not self._left:
+            self._where = _At.END if self._where == _At.LENGTH else _At.AFTER_CHUNK
+        return end
+
+    def _chunks(self, data: bytes, at: int) -> int:
+        """As many as are there whole: a watch has one for each line."""
+        take = self._split if self.streams else self._add
+        while True:
+            found = _CHUNK.match(data, at, at + CHUNK_LINE_MAX)
+            if found is None:
+                if len(data) - at >= CHUNK_LINE_MAX or data.find(b"\n", at) >= 0:
+                    raise _garbled()
+                self._rest = data[at:]
+                return -1
+            size, at = int(found[1], 16), found.end()
+            if not size:
+                self._where = _At.TRAILER
+                return at
+            end = at + size
+            if data[end : end + 2] != b"\r\n":
+                # It goes on in the next piece, or is no chunk: both show further on.
+                self._left, self._where = size, _At.IN_CHUNK
+                return at
+            take(data, at, end)
+            at = end + 2
+            if at == len(data):
+                return at
+
+    def _line_end(self, data: bytes, at: int) -> int:
+        two = data[at : at + 2]
+        if two == b"\r\n":
+            self._where = _At.CHUNK
+            return at + 2
+        if two != b"\r":
+            raise _garbled()
+        self._rest = two
+        return -1
+
+    def _trailer(self, data: bytes, at: int) -> int:
+        end = data.find(b"\r\n", at, at + HEAD_MAX)
+        if end < 0:
+            if len(data) - at >= HEAD_MAX:
+                raise _garbled()
+            self._rest = data[at:]
+            return -1
+        if end == at:
+            self._where = _At.END
+        return end + 2
+
+    def _take(self, data: bytes, at: int, end: int) -> None:
+        (self._split if self.streams else self._add)(data, at, end)
+
+    def _add(self, data: bytes, at: int, end: int) -> None:
+        self.size += end - at
+        if self.size > self._body_max:
+            raise _too_much(self._body_max)
+        self._body.append(data[at:end])
+
+    def _split(self, data: bytes, at: int, end: int) -> None:
+        self.size += end - at
+        last = data.find(b"\n", at, end)
+        if last == end - 1 and not self._half:
+            if last > at:
+                self.lines.append(data[at:last])
+            return
+        if last < 0:
+            self._half.append(data[at:end])
+            self._half_size += end - at
+        else:
+            first, *lines = data[at:end].split(b"\n")
+            lines.insert(0, b"".join((*self._half, first)))
+            half = lines.pop()
+            self.lines += [line for line in lines if line]
+            self._half, self._half_size = [half] if half else [], len(half)
+        if self._half_size > self._line_max:
+            raise errors.Unreachable(f"a line of the watch has more than {self._line_max} bytes")
+
+
+def _headers(lines: list[bytes]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in lines:
+        raw, _, value = line.partition(b":")
+        if not _NAME.fullmatch(raw) or b"\0" in value:
+            raise _garbled()
+        name, text = raw.decode("ascii").lower(), value.strip(b" \t").decode("latin-1")
+        if name in found:
+            if name == "content-length" and text != found[name]:
+                raise _garbled()
+            text = text if name == "content-length" else f"{found[name]}, {text}"
+        found[name] = text
+    return found
+
+
+def _garbled() -> errors.Unreachable:
+    return errors.Unreachable("what answers there does not speak HTTP as an API server does")
+
+
+def _too_much(most: int) -> errors.Unreachable:
+    return errors.Unreachable(f"the answer has more than {most} bytes")
