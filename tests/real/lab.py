@@ -1,9 +1,9 @@
 """
 The servers that tests share, and the same by hand: `python -m tests.real.lab up`.
 
-Two clusters: `kube` with controllers, `crds` for definitions of all systems we drive. The runner
-starts them once for all its workers and says where in FLEETD_REAL_LAB; a test that is run alone
-starts what it needs for itself.
+Three clusters: `kube` with controllers, `crds` for definitions of all systems we drive, `garden`
+with gardener-apiserver behind it. The runner starts them once for all its workers and says where in
+FLEETD_REAL_LAB; a test that is run alone starts what it needs for itself.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 
-from tests.real import build, kube
+from tests.real import build, garden, kube
+from tests.real.garden import Garden
 from tests.real.kube import Kube
 
 PLACE = "FLEETD_REAL_LAB"
@@ -30,6 +31,7 @@ REQUIRED = "FLEETD_REQUIRE_REAL"
 CLUSTERS: dict[str, tuple[tuple[str, ...], Callable[[Path], Kube]]] = {
     "kube": (kube.programs(controllers=True), Kube),
     "crds": (kube.programs(controllers=False), lambda folder: Kube(folder, controllers=False)),
+    "garden": (garden.programs(), Garden),
 }
 """By name: what has to be built for it, and how it is made."""
 

@@ -5,7 +5,8 @@ import copy
 import dataclasses
 import functools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -20,24 +21,36 @@ from tests.conformance.kube.api import CORE, CRDS, Api, established, until
 from tests.contract import crds
 from tests.real import lab, writes
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("region")]
+pytestmark = pytest.mark.real
 
 ESTABLISHED = 120.0
 """Seconds. The server establishes them one after the other."""
 GARDEN = ("core.gardener.cloud", "security.gardener.cloud")
-"""Served by another server: see test_garden.py."""
+"""Served by another server."""
 INCOMPLETE = {"objects.kubernetes.crossplane.io"}
 """Its package manager fills in where to convert it before it installs it."""
 UNKNOWN = "/apis/garage.rajsingh.info/"
 """There is no CRD of Garage to hold it against."""
 
 
-@pytest.fixture
-async def api() -> AsyncIterator[Api]:
-    document = msgspec.json.encode(lab.admin("crds")).decode()
+@asynccontextmanager
+async def _administered(cluster: str) -> AsyncGenerator[Api]:
+    document = msgspec.json.encode(lab.admin(cluster)).decode()
     transport = HttpTransport(config.read(Secret(document)))
     yield Api(transport, "default", lambda _: transport)
     await transport.close()
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    async with _administered("crds") as found:
+        yield found
+
+
+@pytest.fixture
+async def garden() -> AsyncIterator[Api]:
+    async with _administered("garden") as found:
+        yield found
 
 
 @lru_cache
@@ -130,3 +143,25 @@ async def test_everything_that_is_written_is_accepted(api: Api, example: str) ->
     assert len(tried) > 100
     assert {where: why for where, why in refused.items() if UNKNOWN not in where} == {}
     assert all(why.startswith("404") for why in refused.values())
+
+
+@pytest.mark.parametrize("example", ["minimal", "two-zones"])
+async def test_a_garden_takes_what_is_written(garden: Api, example: str) -> None:
+    """Project, credentials and binding are taken in the order of a bring-up, and every Shoot as a
+    dry run, in a garden with the profiles of the simulated one."""
+    found = await asyncio.to_thread(writes.story, example)
+    refused: dict[str, str] = {}
+    for profile in found.profiles:
+        path = f"/apis/core.gardener.cloud/v1beta1/cloudprofiles/{profile['metadata']['name']}"
+        answer = await garden.apply(path, profile, "site", force="true")
+        if answer.status not in (200, 201):
+            refused[path] = f"{answer.status} {answer.message}"
+    tried = [one for one in found.writes if one.backend.startswith("garden-") and one.alone]
+    for one in tried:
+        shoot = "/shoots/" in one.request.path
+        said = await garden.transport.send(one.tried() if shoot else one.request)
+        if said.status not in (200, 201):
+            refused[one.where] = f"{said.status} {said.body.decode()}"
+
+    assert refused == {}
+    assert sum("/shoots/" in one.request.path for one in tried) >= 4

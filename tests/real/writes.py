@@ -70,8 +70,8 @@ def cleaned(obj: Obj) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Story:
     writes: list[Write]
-    garden: list[dict[str, Any]]
-    """What stood in the garden before fleetd came: registrations and profiles."""
+    profiles: list[dict[str, Any]]
+    """The CloudProfiles that stood in the gardens before fleetd came."""
 
 
 class _Recorder(PoweredClimate):
@@ -92,14 +92,13 @@ def story(example: str) -> Story:
     async def told() -> Story:
         region = Region.of(example)
         recorder = region.climate = _Recorder(region)
-        garden = [
+        profiles = [
             cleaned(obj)
             for name, cluster in sorted(region.world.clusters.items())
             if name.startswith("garden-")
-            for kind in ("ControllerRegistration", "CloudProfile")
-            for obj in cluster.list(("core.gardener.cloud", kind))
+            for obj in cluster.list(("core.gardener.cloud", "CloudProfile"))
         ]
         assert await region.live(Power(), until=lambda twin: twin.quiet())
-        return Story(recorder.writes, garden)
+        return Story(recorder.writes, profiles)
 
     return loop.run(told())

@@ -22,7 +22,7 @@ CONFIG = {
 }
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t"}}
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("kubectl")]
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ What a gardener-apiserver 1.138 serves, fills in and refuses, as it was seen on 
 Kinds of the groups core and security, the order in which things must exist (project, profile,
 registered types, binding), defaults, deletion with confirmation, and the annotation
 `gardener.cloud/operation`, part of which is consumed by the server itself. What a change of a
-Shoot's spec is answered with is `gardenadmission_shoot`. Left out: quotas, seed assignment by
-users, SecretBindings, exposure classes, what only webhooks of extensions do.
+Shoot's spec is answered with is `gardenadmission_shoot`. Left out: quotas, tolerations, seed
+assignment by users, SecretBindings, exposure classes, what only webhooks of extensions do.
 """
 
 import json
@@ -301,6 +301,7 @@ class Admission:
         if "gardener" in (items_of(new, "metadata.finalizers")):
             why = 'finalizer "gardener" cannot be added on creation'
             raise refusal.forbidden(definition, name, why)
+        self._seeded(new)
         made = shoots.defaulted(clone(new), user.name)
         problems = shoots.problems(made)
         if len(name) + len(name_of(project)) > TOGETHER_MAX:
@@ -362,11 +363,24 @@ class Admission:
         if missing:
             why = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
             raise refusal.forbidden(definition, name, why)
-        binding = spec["credentialsBindingName"]
-        found = self.cluster.get(BINDING, binding, namespace_of(shoot))
-        if found is None:
-            why = f'could not find referenced credentials binding "{binding}"'
-            raise refusal.forbidden(definition, name, why)
+        self._bound(definition, shoot)
+
+    def _bound(self, definition: Definition, shoot: Obj) -> None:
+        binding = shoot["spec"]["credentialsBindingName"]
+        if self.cluster.get(BINDING, binding, namespace_of(shoot)) is None:
+            why = f'credentialsbinding.security.gardener.cloud "{binding}" not found'
+            raise refusal.forbidden(definition, name_of(shoot), why)
+
+    def _seeded(self, shoot: Obj) -> None:
+        """Before anything else is looked at, it is found out in which domain it will be."""
+        seed = shoot["spec"].get("seedName")
+        if seed and self.cluster.get(SEED, seed, "") is None:
+            raise Refused(
+                500,
+                "InternalError",
+                f"error retrieving default domains: Internal error occurred: could not get seed "
+                f'{seed}: seed.core.gardener.cloud "{seed}" not found',
+            )
 
     def _update(self, definition: Definition, new: Obj, old: Obj, user: User) -> Obj | None:
         name = name_of(new)
@@ -374,6 +388,7 @@ class Admission:
             text = "Invalid value: cannot update shoot spec if deletion timestamp is set"
             raise refusal.invalid(definition, name, ("FieldValueInvalid", "spec", text))
         self._finalizer_stays(definition, new, old)
+        self._seeded(new)
         # The seed is chosen through `binding`; here it is passed over in silence.
         bound = new["spec"].get("seedName") != old["spec"].get("seedName")
         if bound and user.name != SCHEDULER:
@@ -387,6 +402,7 @@ class Admission:
             if problems:
                 raise refusal.invalid(definition, name, *problems)
             profile = self._profile_of(made)
+            self._bound(definition, made)
             shoots.complete(made, profile)
             shoots.offered(definition, made, old, profile, self.cluster.time.now())
             new = made

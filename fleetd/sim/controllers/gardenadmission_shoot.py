@@ -68,8 +68,9 @@ def defaulted(shoot: Obj, creator: str) -> Obj:
     spec.setdefault("schedulerName", "default-scheduler")
     network = spec.setdefault("networking", {})
     network.setdefault("ipFamilies", ["IPv4"])
-    network.setdefault("pods", "100.64.0.0/12")
-    network.setdefault("services", "100.80.0.0/13")
+    if spec.get("seedName"):  # where the Shoot will be decides which networks are free
+        network.setdefault("pods", "100.64.0.0/12")
+        network.setdefault("services", "100.80.0.0/13")
     for worker in workers(shoot):
         strategy = worker.setdefault("updateStrategy", ROLLING)
         worker["machine"].setdefault("architecture", "amd64")
@@ -165,10 +166,9 @@ def _worker(worker: Obj, path: str, shoot: Obj) -> list[Problem]:
     sizes = [key for key in ("maxSurge", "maxUnavailable") if key in worker]
     if strategy == MANUAL:
         for key in sizes:
-            text = (
-                f"Invalid value: {worker[key]}: should not be set when updateStrategy is {MANUAL}"
-            )
-            found.append(("FieldValueInvalid", f"{path}.{key}", text))
+            text = f"should not be set when `updateStrategy` is `{MANUAL}`"
+            said = f"Invalid value: {worker[key]}: {text}"
+            found.append(("FieldValueInvalid", f"{path}.{key}", said))
     elif all(str(worker.get(key, 0)) in ("0", "0%") for key in ("maxSurge", "maxUnavailable")):
         text = "Invalid value: 0: may not be 0 when `maxSurge` is 0"
         found.append(("FieldValueInvalid", f"{path}.maxUnavailable", text))
@@ -185,9 +185,9 @@ _IMMUTABLE = (
     "networking.type",
     "networking.pods",
     "networking.services",
-    "exposureClassName",
     "schedulerName",
 )
+"""Once they are set."""
 
 
 def changes(new: Obj, old: Obj) -> list[Problem]:
@@ -197,6 +197,10 @@ def changes(new: Obj, old: Obj) -> list[Problem]:
         for path in _IMMUTABLE
         if (before := at(old["spec"], path)) and (value := at(new["spec"], path)) != before
     ]
+    exposure = at(new["spec"], "exposureClassName")
+    if exposure != at(old["spec"], "exposureClassName"):
+        text = f"Invalid value: {_shown(exposure)}: field is immutable"
+        found.append(("FieldValueInvalid", "spec.exposureClassName", text))
     tolerance = "controlPlane.highAvailability.failureTolerance.type"
     before = at(old["spec"], tolerance)
     if before and before != at(new["spec"], tolerance):
@@ -338,7 +342,7 @@ def _kubernetes(
             f'"{one["version"]}"'
             if one.get("classification") != "preview"
             else f'"{one["version"]} (preview)"'
-            for one in sorted(good, key=lambda one: numbers(one["version"]), reverse=True)
+            for one in good
         )
         why = (
             f"spec.kubernetes.version: Unsupported value: {_shown(version)}: "
@@ -368,17 +372,13 @@ def _machine(worker: Obj, was: Obj | None, offer: Obj, now: datetime) -> str:
     images = {one["name"]: one for one in offer["machineImages"]}
     if image.get("name") not in images:
         return f".image: Invalid value: {_shown(image.get('name'))}: image is not supported"
-    versions: list[Obj] = images[image["name"]]["versions"]
+    versions = [one for one in images[image["name"]]["versions"] if not expired(one, now)]
     found = next((one for one in versions if one["version"] == image.get("version")), None)
-    listed = " ".join(f"{image['name']}:{one['version']}" for one in versions)
+    named = [f"{image['name']}:{one['version']}" for one in versions]
     if found is None:
+        listed = ", ".join(f'"{one}"' for one in named)
         version = _shown(image.get("version"))
         return f".image.version: Unsupported value: {version}: supported values: {listed}"
-    if expired(found, now):
-        return (
-            f".image: Invalid value: machine image version '{image['name']}:{image['version']}' "
-            f"is expired, supported machine image versions are: [{listed}]"
-        )
     least = part(found, "inPlaceUpdates").get("minVersionForUpdate", "")
     current = part(was, "machine.image").get("version", "")
     in_place = worker.get("updateStrategy") in (IN_PLACE, MANUAL)
@@ -386,7 +386,7 @@ def _machine(worker: Obj, was: Obj | None, offer: Obj, now: datetime) -> str:
         return (
             f".image: Invalid value: machine image version '{image['name']}:{image['version']}' "
             "cannot be in-place updated from the current version, supported machine image "
-            f"versions are: [{listed}]"
+            f"versions are: [{' '.join(named)}]"
         )
     return ""
 
