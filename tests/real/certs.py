@@ -29,9 +29,9 @@ class Pair:
 
 
 class Authority:
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *, rsa_key: bool = False) -> None:
         self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._key = _rsa_key() if rsa_key else ec.generate_private_key(ec.SECP256R1())
         self._name = _subject(name, ())
         certificate = (
             self._builder(self._name, self._key.public_key())
@@ -39,6 +39,14 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         self.certificate = _write(folder / f"{name}.crt", _pem(certificate))
+
+    def key(self) -> bytes:
+        """For somebody else who signs with it, in the old form that a garden wants of RSA keys."""
+        return self._key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
 
     def server(self, name: str, *hosts: str) -> Pair:
         """For a server on loopback, which is also known by these names."""
@@ -79,7 +87,7 @@ class Authority:
         )
 
     def _builder(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
     ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         return (
@@ -95,7 +103,11 @@ class Authority:
 
 def signing_key(path: Path) -> Path:
     """For tokens of service accounts."""
-    return _write(path, _secret(rsa.generate_private_key(public_exponent=65537, key_size=2048)))
+    return _write(path, _secret(_rsa_key()))
+
+
+def _rsa_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def _subject(name: str, groups: Sequence[str]) -> x509.Name:

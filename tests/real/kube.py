@@ -37,7 +37,10 @@ def programs(*, controllers: bool) -> tuple[str, ...]:
 
 
 class Kube:
-    def __init__(self, folder: Path, *, controllers: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, controllers: bool = True, guests: Authority | None = None
+    ) -> None:
+        """`guests`: another authority whose people are let in, as a garden's are into a Shoot."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
         self.running: list[Running] = []
@@ -46,6 +49,7 @@ class Kube:
         self.authority = Authority(folder, "ca")
         self._front = Authority(folder, "front-proxy-ca")
         self.port, self.etcd_port, self._peer_port, self._manager_port = process.free_ports(4)
+        self._guests = guests
         self.server = f"https://127.0.0.1:{self.port}"
         self.admin = self.authority.client("admin", [MASTERS])
 
@@ -143,6 +147,12 @@ class Kube:
         path.write_text(json.dumps({**kind, "anonymous": anonymous}), "utf-8")
         return path
 
+    def _whose_people(self) -> Path:
+        path = self.folder / "clients.crt"
+        known = (self.authority, *filter(None, [self._guests]))
+        path.write_bytes(b"".join(one.certificate.read_bytes() for one in known))
+        return path
+
     def _server(self) -> None:
         serving = self.authority.server("kube-apiserver", "kubernetes.default.svc")
         front = self._front.client(FRONT)
@@ -154,7 +164,7 @@ class Kube:
             f"--secure-port={self.port}",
             f"--tls-cert-file={serving.certificate}",
             f"--tls-private-key-file={serving.key}",
-            f"--client-ca-file={self.authority.certificate}",
+            f"--client-ca-file={self._whose_people()}",
             f"--authentication-config={self._who_may_come()}",
             "--authorization-mode=RBAC",
             f"--service-account-key-file={self._accounts}",

@@ -1,9 +1,10 @@
 """
 The servers that tests share, and the same by hand: `python -m tests.real.lab up`.
 
-Three clusters: `kube` with controllers, `crds` for definitions of all systems we drive, `garden`
-with gardener-apiserver behind it. The runner starts them once for all its workers and says where in
-FLEETD_REAL_LAB; a test that is run alone starts what it needs for itself.
+Tests have three clusters: `kube` with controllers, `crds` for definitions of all systems we drive,
+`garden` with gardener-apiserver behind it. The runner starts them once for all its workers and says
+where in FLEETD_REAL_LAB; a test that is run alone starts what it needs for itself. By hand there is
+one for each role, and a garden.
 """
 
 import argparse
@@ -32,10 +33,13 @@ CLUSTERS: dict[str, tuple[tuple[str, ...], Callable[[Path], Kube]]] = {
     "kube": (kube.programs(controllers=True), Kube),
     "crds": (kube.programs(controllers=False), lambda folder: Kube(folder, controllers=False)),
     "garden": (garden.programs(), Garden),
+    "management": (kube.programs(controllers=True), Kube),
+    "control-plane": (kube.programs(controllers=True), Kube),
+    "hypervisor": (kube.programs(controllers=True), Kube),
 }
 """By name: what has to be built for it, and how it is made."""
-
-
+TESTED = ("kube", "crds", "garden")
+BY_HAND = ("management", "control-plane", "hypervisor", "garden")
 PROGRAMS = sorted({"kubectl", *(one for needed, _ in CLUSTERS.values() for one in needed)})
 """All that tests run."""
 
@@ -114,7 +118,8 @@ def up(names: list[str]) -> int:
     if lacking:
         print(f"lab: {', '.join(lacking)} is not built: make parts", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for one in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored in a shell's background
+        signal.signal(one, signal.default_int_handler)
     began = time.monotonic()
     try:
         with started(names) as place:
@@ -132,9 +137,9 @@ def up(names: list[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real.lab")
     parser.add_argument("command", choices=["up"])
-    parser.add_argument("cluster", nargs="*", help=f"of {', '.join(CLUSTERS)}; kube if none")
+    parser.add_argument("cluster", nargs="*", help=f"of {', '.join(CLUSTERS)}")
     given = parser.parse_args()
-    names: list[str] = given.cluster or ["kube"]
+    names: list[str] = given.cluster or list(BY_HAND)
     strangers = [name for name in names if name not in CLUSTERS]
     if strangers:
         parser.error(f"there is no cluster {', '.join(strangers)}")

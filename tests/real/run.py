@@ -36,7 +36,7 @@ def main() -> int:
     if failed and required:
         print(f"test-real: {', '.join(failed)} cannot be built, and {lab.REQUIRED} is set")
         return 1
-    names = [name for name in lab.CLUSTERS if not lab.missing(name)]
+    names = [name for name in lab.TESTED if not lab.missing(name)]
     with ExitStack() as stack:
         environment = dict(os.environ)
         if names:

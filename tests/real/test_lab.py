@@ -51,8 +51,10 @@ def test_two_at_once_are_strangers_and_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_servers_die_with_the_lab(tmp_path: Path) -> None:
-    """Nothing is left over when a lab is killed and cannot end its servers itself."""
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_lab(tmp_path: Path, told: signal.Signals) -> None:
+    """It ends its servers when it is told to, and they die with it when it is killed; the folder
+    goes too, if anybody is left to delete it."""
     lab.need(*lab.missing("crds"))
     running = subprocess.Popen(
         [sys.executable, "-m", "tests.real.lab", "up", "crds"],
@@ -63,10 +65,11 @@ def test_servers_die_with_the_lab(tmp_path: Path) -> None:
     assert running.stdout is not None
     with running.stdout:
         said = [running.stdout.readline() for _ in range(2)]
-    (path,) = tmp_path.glob("*/pids.json")
-    pids: list[int] = list(json.loads(path.read_text())["crds"].values())
-    running.send_signal(signal.SIGKILL)
-    running.wait()
+        (path,) = tmp_path.glob("*/pids.json")
+        pids: list[int] = list(json.loads(path.read_text())["crds"].values())
+        running.send_signal(told)
+        last = running.stdout.read()
+    code = running.wait()
     end = time.monotonic() + WITHIN
     while any(_alive(pid) for pid in pids) and time.monotonic() < end:
         time.sleep(0.05)
@@ -75,6 +78,9 @@ def test_servers_die_with_the_lab(tmp_path: Path) -> None:
     assert said[1].startswith("export KUBECONFIG=")
     assert len(pids) == 2
     assert [pid for pid in pids if _alive(pid)] == []
+    killed = told == signal.SIGKILL
+    assert (code, last) == ((-told, "") if killed else (0, "lab: down\n"))
+    assert bool(list(tmp_path.iterdir())) is killed
 
 
 def test_a_missing_part_is_a_skip_or_a_failure(
