@@ -11,19 +11,26 @@ from the DaemonSet on the target; Flux's Ready is no monitor. What Flux needs to
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivers.flux import checks, credentials, guards, installation, manifests, pods, retries
+from drivers.flux import (
+    checks,
+    credentials,
+    guards,
+    installation,
+    manifests,
+    pods,
+    retries,
+    targets,
+)
 from fleetd import objects
-from fleetd.kube import errors, facts, fights, kubeconfig
+from fleetd.kube import errors, facts, fights
 from fleetd.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
-from fleetd.vocabulary import Condition, Done, Failed, Observation, Outcome, Step, make_step
+from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, make_step
 from topology import health
 from topology.resource import Facts, Ref, Resource
 
-HAND_OVER = "hand-over"
 LOG_IN = "log-in"
 RESUME = "resume"
 SUSPEND = "suspend"
-SECRET = ("", "Secret")
 DEPLOYMENT = ("apps", "Deployment")
 
 
@@ -149,28 +156,12 @@ class FluxDriver(ObjectDriver):
         return int(status.get("readyReplicas") or 0) > 0
 
     async def _target(self, want: Resource) -> Facts:
-        """Whether the Secret holds what it should, without showing what that is."""
         name = str(want.spec["object"]["name"])
         secret = await self.tools.clusters.secret(want.backend, name, manifests.NAMESPACE)
         if secret is None:
             return {}
-        backend = f"cluster:{want.spec['cluster']}"
-        found: dict[str, Any] = {"users": await self._users(want, name)}
-        held = kubeconfig.read(secret.values.get("value"))
-        found["inline"] = held.inline
-        if secret.annotations.get(kubeconfig.EXPIRES):
-            found["uses"] = {"kubeconfig": secret.annotations[kubeconfig.EXPIRES]}
-        if want.absent and not self.tools.clusters.has(backend):
-            return found
-        ours = kubeconfig.read(self.tools.clusters.kubeconfig(backend))
-        found["current"] = kubeconfig.current(
-            secret.annotations,
-            held,
-            ours,
-            self.tools.clusters.expires(backend),
-            self.tools.clock.now(),
-        )
-        return found
+        users = await self._users(want, name)
+        return {"users": users, **await targets.state(self, want, secret)}
 
     async def _users(self, want: Resource, name: str) -> int:
         """How many of Flux's objects reach their cluster with this Secret."""
@@ -236,7 +227,7 @@ class FluxDriver(ObjectDriver):
             case "flux":
                 return self._install_steps(super().propose(want, seen), seen.facts)
             case "flux-target":
-                return self._hand_over(want, seen.facts)
+                return targets.steps(want, seen.facts)
             case "flux-source":
                 return self._source_steps(want, seen)
             case _:
@@ -268,25 +259,6 @@ class FluxDriver(ObjectDriver):
         served = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
         later = {"FluxInstance": up, "HelmRepository": served}
         return [step for step in steps if later.get(step.args["manifest"]["kind"], True)]
-
-    def _hand_over(self, want: Resource, seen: Facts) -> Sequence[Step]:
-        observed: Facts = seen.get("observed", {})
-        labels: Facts = seen.get("metadata", {}).get("labels", {})
-        good = observed.get("current") and observed.get("inline")
-        if good and labels.get(manifests.WATCH) == "Enabled":
-            return ()
-        name, cluster = str(want.spec["object"]["name"]), str(want.spec["cluster"])
-        args = {
-            "backend": want.backend,
-            "cluster": f"cluster:{cluster}",
-            "manifest": objects.marked(manifests.secret(name, watched=True), want),
-        }
-        why = f"hand the kubeconfig of {cluster} to Flux"
-        if seen and not observed.get("inline"):
-            why += " (somebody put one there that names files or programs)"
-        elif seen:
-            why += " (the one there is another, or ends soon)"
-        return (make_step(want, HAND_OVER, args, why=why, deadline=WRITE_DEADLINE),)
 
     def _source_steps(self, want: Resource, seen: Observation) -> list[Step]:
         """The password before the source: one that fails waits up to 15 minutes to try again."""
@@ -347,12 +319,10 @@ class FluxDriver(ObjectDriver):
         if guards.suspended(seen) or observed.get("suspended"):
             return self._resume(want, "deleted while suspended, it would leave all behind")
         if want.ref.kind == "flux-target":
-            users = observed.get("users")
-            return (
-                ()
-                if not seen or users
-                else (self._delete_secret(want, want.spec["object"]["name"]),)
-            )
+            if observed.get("users"):
+                # Flux is still cleaning up, and cannot with one that is no good any more.
+                return targets.steps(want, seen) if "current" in observed else ()
+            return (self._delete_secret(want, want.spec["object"]["name"]),) if seen else ()
         if want.ref.kind == "flux-source" and seen:
             # The password first: without the source nobody would know of it.
             steps = self._removal(want, seen)
@@ -405,7 +375,7 @@ class FluxDriver(ObjectDriver):
     async def act(self, step: Step) -> Outcome:
         match step.verb:
             case "hand-over":
-                return await self._act_hand_over(step)
+                return await targets.hand_over(self, step)
             case "log-in":
                 return await credentials.write(self, step)
             case "suspend":
@@ -423,28 +393,6 @@ class FluxDriver(ObjectDriver):
         mark = {guards.PAUSED: "unreachable" if on else None}
         change = {"metadata": {"annotations": mark}, "spec": {"suspend": on}}
         await client.patch(kind, step.args["name"], change, step.args["namespace"])
-        return Done()
-
-    async def _act_hand_over(self, step: Step) -> Outcome:
-        backend = str(step.args["cluster"])
-        ours = self.tools.clusters.kubeconfig(backend)
-        held = kubeconfig.read(ours)
-        if not held.inline:
-            said = (
-                f"the kubeconfig of {backend} names files or programs; Flux would run or send them"
-            )
-            return Failed("NotInline", said, retry=False)
-        body = facts.copy(step.args["manifest"])
-        until = self.tools.clusters.expires(backend)
-        body["metadata"]["annotations"] |= {
-            facts.STEP: step.id,
-            kubeconfig.DIGEST: held.digest,
-            kubeconfig.EXPIRES: until.isoformat() if until is not None else "",
-        }
-        body["data"] = {"value": kubeconfig.encoded(ours)}
-        client = self.tools.clusters.client(step.args["backend"])
-        # Whatever somebody else put there is replaced: it is our Secret by name.
-        await client.apply(await client.find(*SECRET), body, force=True)
         return Done()
 
     # Judging.

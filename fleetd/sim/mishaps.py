@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from fleetd.sim import meddling, script
+from fleetd.sim.controllers import gardener_access
 from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.script import Line, ScriptError
 from fleetd.sim.truth import Machine
@@ -146,6 +147,8 @@ class Mishaps:
                 return self._dark([one for one in machines.values() if one.rack == line.whom])
             case "watch":
                 return self._watch(line.whom, line.how)
+            case "token" if line.how == "revoked":
+                return self._revoke(line.whom)
             case "token":
                 return self._service(line.whom, Plight.EXPIRED)
             case "objects":
@@ -251,6 +254,12 @@ class Mishaps:
         members = [one for one in self._world.services if one.removeprefix(f"{name}-").isdigit()]
         lifts = [self._plight(one, plight) for one in (name, *members)]
         return lambda: _all(lifts)
+
+    def _revoke(self, name: str) -> Deed:
+        """Every kubeconfig that the garden has minted so far is worthless, whoever holds it."""
+        cluster = self._world.clusters.get(name)
+        self._effective = cluster is not None and gardener_access.revoke_all(cluster) > 0
+        return lambda: None
 
     def _asleep(self, line: Line) -> Deed:
         """Gardener says so, and nobody answers."""

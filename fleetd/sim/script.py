@@ -86,7 +86,10 @@ VOCABULARY: dict[str, dict[str, str]] = {
         "full": "fleetd alone cannot reach it",
         "one-way": "fleetd's requests arrive, the answers do not",
     },
-    "token": {"expired": "fleetd's token for the cluster is not good any more"},
+    "token": {
+        "expired": "fleetd's token for the cluster is not good any more",
+        "revoked": "what was handed out for the cluster is not good any more",
+    },
     "objects": {
         "recreated": "a stranger deletes an object and makes it anew",
         "meddled": "a stranger changes an object again and again",

@@ -11,6 +11,7 @@ from fleetd.kube.transport import Request
 from fleetd.sim import build, loop, mishaps
 from fleetd.sim.faces.inprocess import InProcess
 from fleetd.sim.faults import Climate, Plight
+from fleetd.sim.kube.access import BadToken
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.sim.kube.server import Server
 from fleetd.sim.ledger import Ledger
@@ -274,6 +275,24 @@ def test_a_plight_is_that_of_the_backend_that_is_asked(line: str, backends: list
         assert place.climate.plights == dict.fromkeys(backends, Plight(line.rpartition(" ")[2]))
         await at(place, 121)
         assert place.climate.plights == {}
+
+    played(story)
+
+
+def test_revoked_kubeconfigs_open_nothing_and_others_do() -> None:
+    """Those that a garden has given out so far, and no ServiceAccount's."""
+
+    async def story(place: Place) -> None:
+        tokens = place.hv.tokens
+        groups = ("gardener.cloud:system:admins", "system:masters")
+        old, other = tokens.issue("a:fleetd", groups), tokens.issue("s", ("system:masters",))
+        place.plan("at 1m: token hv revoked", "at 2m: token hv revoked")
+        await at(place, 61)
+        with pytest.raises(BadToken):
+            tokens.user(old)
+        assert tokens.user(other).master
+        await at(place, 121)
+        assert place.mishaps.hits["token", "revoked"] == 1
 
     played(story)
 

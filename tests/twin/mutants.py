@@ -65,6 +65,7 @@ MUTANTS = (
         "compared to the letter", STALE, kube.compared_to_the_letter, trials.RESTART, "I6 I7 I8"
     ),
     Mutant("kubeconfig for ever", STALE, drivers.kubeconfigs_are_for_ever, ordeals.EXPIRING, "I6"),
+    Mutant("good until its end", STALE, drivers.good_until_its_end, ordeals.REVOKED, "I6"),
     # Unobserved state: what happened while nobody looked.
     Mutant("silent watch", UNSEEN, kube.silence_goes_unnoticed, ordeals.UNSEEN, "I8"),
     Mutant(
@@ -97,12 +98,16 @@ MUTANTS = (
         "I5",
     ),
     Mutant("token at every start", SECRET, drivers.a_token_at_every_look, trials.RESTART, "I7"),
+    Mutant("secret in a step", SECRET, drivers.secrets_travel_in_steps, ordeals.UNSECRET, "I5"),
     Mutant("any audience", SECRET, drivers.roles_without_audience, ordeals.OPENED, "D15 I6"),
     Mutant(
         "policy without metadata", SECRET, drivers.policies_without_metadata, ordeals.REPUSHED, "I6"
     ),
     # Guards: what the far side must be kept from.
+    Mutant("one machine twice", GUARD, drivers.one_machine_twice, ordeals.ENROLLED_BY_OTHERS, "D2"),
     Mutant("maintenance left out", GUARD, drivers.maintenance_left_out, ordeals.GROWN, "D10"),
+    Mutant("fights without end", GUARD, kube.fights_without_end, ordeals.FOUGHT_OVER, "I14"),
+    Mutant("asks again at once", GUARD, kube.sent_again_at_once, ordeals.BUSY, "I14"),
     Mutant("needs are ignored", GUARD, engine.needs_are_ignored, ordeals.OPENED, "I12"),
     Mutant("windows are ignored", GUARD, engine.windows_are_ignored, ordeals.NOON, "I11"),
     Mutant("takes nothing down", GUARD, drivers.upgrades_take_nothing_down, ordeals.NOON, "I11"),

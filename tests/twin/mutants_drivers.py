@@ -13,6 +13,7 @@ import pytest
 
 from drivers.flux import driver as flux
 from drivers.flux import manifests as folders
+from drivers.flux import targets
 from drivers.gardener import access, credentials
 from drivers.gardener import driver as gardener
 from drivers.gardener import manifests as shoots
@@ -21,8 +22,9 @@ from drivers.ironcore import driver as ironcore
 from drivers.openbao import access as bao
 from drivers.openbao import auth, client, grants, members, secretpaths, values
 from fleetd import objects
+from fleetd.engine import answers
 from fleetd.secrets import Secret
-from fleetd.vocabulary import Done, Outcome, Step, make_step
+from fleetd.vocabulary import Done, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 
 # -- Secrets ---------------------------------------------------------------------------------
@@ -93,18 +95,21 @@ def secrets_are_made_at_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def secrets_travel_in_steps(patch: pytest.MonkeyPatch) -> None:
-    """The kubeconfig that Flux gets is an argument of the step that hands it over."""
-    real = flux.FluxDriver._hand_over
+    """The kubeconfig that Flux gets is an argument of its step, and the journal takes it so."""
+    real = flux.FluxDriver.propose
 
-    def hand_over(self: Any, want: Resource, seen: Facts) -> Sequence[Step]:
+    def propose(self: Any, want: Resource, seen: Observation) -> Sequence[Step]:
         steps: list[Step] = []
         for step in real(self, want, seen):
-            ours = self.tools.clusters.kubeconfig(step.args["cluster"]).reveal()
-            args = {**step.args, "config": msgspec.json.decode(ours)}
+            args = dict(step.args)
+            if step.verb == targets.HAND_OVER:
+                ours = self.tools.clusters.kubeconfig(args["cluster"]).reveal()
+                args["config"] = msgspec.json.decode(ours)
             steps.append(make_step(want, step.verb, args, why=step.why, deadline=step.deadline))
         return steps
 
-    patch.setattr(flux.FluxDriver, "_hand_over", hand_over)
+    patch.setattr(flux.FluxDriver, "propose", propose)
+    patch.setattr(answers, "args", dict[str, Any])
 
 
 def roles_without_audience(patch: pytest.MonkeyPatch) -> None:
@@ -169,6 +174,16 @@ def kubeconfigs_are_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(access.AccessDriver, "_renew", renew)
 
 
+def good_until_its_end(patch: pytest.MonkeyPatch) -> None:
+    """What Flux got is good until its end, whatever the cluster says."""
+
+    async def never(driver: Any, want: Resource, held: Any) -> bool:
+        del driver, want, held
+        return False
+
+    patch.setattr(targets, "_refused", never)
+
+
 def a_token_at_every_look(patch: pytest.MonkeyPatch) -> None:
     """The metal API's token in the garden is replaced whenever fleetd starts to look."""
     fresh: dict[int, bool] = {}
@@ -207,7 +222,7 @@ def a_name_at_every_start(patch: pytest.MonkeyPatch) -> None:
 def one_machine_twice(patch: pytest.MonkeyPatch) -> None:
     """Does not ask whether another BMC leads to the same machine."""
 
-    async def nobody(*_: Any) -> str:
+    async def nobody(*_: Any, **__: Any) -> str:
         return ""
 
     patch.setattr(bmcs.Bmcs, "same_machine", nobody)

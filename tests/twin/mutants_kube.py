@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from fleetd import objects
-from fleetd.kube import cache, client, clusters, errors, facts
-from fleetd.kube.client import KubeClient
+from fleetd.gate import Gate
+from fleetd.kube import cache, client, clusters, errors, facts, fights
 from fleetd.vocabulary import Observation, Step
 from topology.resource import Facts, Resource
 
@@ -158,17 +158,14 @@ def progress_in_memory(patch: pytest.MonkeyPatch) -> None:
 # -- Others who write too --------------------------------------------------------------------
 
 
-def conflicts_are_forced(patch: pytest.MonkeyPatch) -> None:
-    """A refused apply is sent again, with force."""
-    real = KubeClient.apply
+def fights_without_end(patch: pytest.MonkeyPatch) -> None:
+    """What another keeps changing is put right each time, without end."""
 
-    async def apply(self: Any, kind: Any, body: Any, *, force: bool = False, **rest: Any) -> Any:
-        try:
-            return await real(self, kind, body, force=force, **rest)
-        except errors.Conflict:
-            return await real(self, kind, body, force=True, **rest)
+    def never(part: Any) -> bool:
+        del part
+        return False
 
-    patch.setattr(KubeClient, "apply", apply)
+    patch.setattr(fights, "given_up", never)
 
 
 def compared_to_the_letter(patch: pytest.MonkeyPatch) -> None:
@@ -182,14 +179,19 @@ def compared_to_the_letter(patch: pytest.MonkeyPatch) -> None:
 
 
 def sent_again_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A server that says "later" is asked again now."""
-    real = cache.Cache._lose
+    """A server that says "later" is asked again now, by everybody."""
+    real, heard = cache.Cache._lose, Gate.heard
 
     def lose(self: Any, cause: errors.KubeError) -> float:
         wait = real(self, cause)
         return 0.0 if isinstance(cause, errors.TooMany) else wait
 
+    def deaf(self: Any, status: int, headers: Any) -> None:
+        del headers
+        heard(self, status, {})
+
     patch.setattr(cache.Cache, "_lose", lose)
+    patch.setattr(Gate, "heard", deaf)
 
 
 def _nothing(*_: Any, **__: Any) -> None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from fleetd.kube import facts
+from fleetd.sim.controllers import fluxparts
 from fleetd.sim.services.openbao.service import OpenBao
 from fleetd.store.base import Entry
 from fleetd.vocabulary import Done
@@ -204,6 +205,18 @@ def _unused_secrets(region: Region) -> Iterator[str]:
         for secret in cluster.list(SECRET, "flux-system", labels=OURS):
             if used and secret["metadata"]["name"] not in used:
                 yield f"I10: nobody uses Secret {secret['metadata']['name']} on {name}"
+
+
+async def shut_out(region: Region) -> list[str]:
+    """I6: every kubeconfig that fleetd gave to Flux opens its cluster."""
+    refused: list[str] = []
+    for obj in region.world.clusters["mgmt"].list(FOLDER, labels=OURS):
+        try:
+            if "kubeConfig" in obj["spec"]:
+                fluxparts.reach(region.world, region.world.clusters["mgmt"], obj)
+        except fluxparts.Unusable as cause:
+            refused.append(f"I6: Flux cannot reach {obj['metadata']['name']}: {cause.why}")
+    return refused
 
 
 def _leaked(region: Region, journal: list[Entry]) -> Iterator[str]:

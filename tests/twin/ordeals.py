@@ -196,7 +196,7 @@ class _Count:
         return self.real(region.climate, backend, request)
 
     async def too_many(self, _: Region) -> list[str]:
-        few = 400
+        few = 200
         return [f"I14: asked {self.asked} times in 20 s"] if self.asked > few else []
 
 
@@ -227,6 +227,12 @@ def _short_lives(patch: pytest.MonkeyPatch) -> None:
 
 EXPIRING = script(
     "kubeconfigs end after 12 min", [(1, _nothing)], least=16, minutes=17, ground=_short_lives
+)
+REVOKED = script(
+    "all kubeconfigs of a cluster are revoked",
+    [(30, mishap("token cp revoked"))],
+    least=10,
+    also=[oracles.shut_out],
 )
 
 

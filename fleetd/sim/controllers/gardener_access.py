@@ -25,12 +25,26 @@ API = "authentication.gardener.cloud/v1alpha1"
 SHORTEST = 600
 LONGEST = 86400
 USUAL = 3600
+GROUP = "gardener.cloud:system:"
 KINDS = {"adminkubeconfig": "AdminKubeconfigRequest", "viewerkubeconfig": "ViewerKubeconfigRequest"}
 
 
 def install(world: World, garden: Cluster) -> None:
     for name in KINDS:
         garden.subresource(SHOOT, name, _handler(world, garden, name))
+
+
+def revoke_all(cluster: Cluster) -> int:
+    """What the kubeconfigs that were given out of this Shoot hold; how many there were."""
+    passes = cluster.tokens.passes
+    given = [
+        token
+        for token, one in passes.items()
+        if any(group.startswith(GROUP) for group in one.user.groups)
+    ]
+    for token in given:
+        cluster.tokens.revoke(token)
+    return len(given)
 
 
 def _handler(world: World, garden: Cluster, name: str) -> Any:  # noqa: ANN401 - as Cluster wants it
@@ -51,7 +65,7 @@ def _mint(world: World, garden: Cluster, shoot: Obj, call: Any, name: str) -> Ob
     if there is None:
         raise _missing(f'could not get cluster CA secret: secret "{name_of(shoot)}.ca-cluster"')
     role = "admins" if name == "adminkubeconfig" else "viewers"
-    group = f"gardener.cloud:system:{role}"
+    group = f"{GROUP}{role}"
     expires = world.now() + timedelta(seconds=seconds)
     groups = (group, "system:masters") if role == "admins" else (group,)
     token = there.token(f"{world.token(name_of(shoot))[:10]}:{user.name}", groups, expires=expires)

@@ -13,6 +13,7 @@ from fleetd.kube.secretview import SecretView
 from fleetd.secrets import Secret, SecretError
 from fleetd.sim import loop
 from fleetd.sim.controllers.workloads_look import part
+from fleetd.sim.faults import Plight
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.vocabulary import Truth
 from tests.drivers.flux import stage as stages
@@ -205,6 +206,55 @@ def test_flux_works_on_with_the_new_kubeconfig() -> None:
         await stage.follow(want("flux-sync"))
         live = stage.mgmt.get(KUSTOMIZATION, "hv", SYSTEM)
         assert "(Unauthorized)" not in str(part(live, "status"))
+
+    run(script)
+
+
+def revoked(stage: Stage, text: str) -> None:
+    token = msgspec.json.decode(text)["users"][0]["user"]["token"]
+    stage.cluster("hv").tokens.revoke(token)
+
+
+def test_a_kubeconfig_that_was_revoked_before_its_end_is_replaced() -> None:
+    """Flux does not ask for another; and what is only older is left alone."""
+
+    async def script(stage: Stage) -> None:
+        stage.admit("hv")
+        assert await stage.proposed(TARGET) == ()
+        revoked(stage, held(stage.mgmt, "hv-kubeconfig", "value"))
+        judged = await stage.ready(TARGET)
+        assert judged is not None
+        assert (judged.truth, judged.reason) == (Truth.FALSE, "Refused")
+        (step,) = await stage.do(TARGET)
+        assert step.why == "hand the kubeconfig of hv to Flux (hv refuses the one it has)"
+        assert await stage.proposed(TARGET) == ()
+        await stage.follow(want("flux-sync"))
+
+    run(script)
+
+
+def test_a_silent_cluster_says_nothing_of_the_kubeconfig() -> None:
+    """Neither that it is good nor that another is needed."""
+
+    async def script(stage: Stage) -> None:
+        stage.admit("hv")
+        stage.climate.plights["hv"] = Plight.UNREACHABLE
+        assert await stage.proposed(TARGET) == ()
+
+    run(script)
+
+
+def test_flux_can_clean_up_though_its_kubeconfig_was_revoked() -> None:
+    """A deletion hangs with one that is no good, and the Secret goes last."""
+
+    async def script(stage: Stage) -> None:
+        await stage.follow(want("flux-sync"))
+        stage.admit("hv")
+        revoked(stage, held(stage.mgmt, "hv-kubeconfig", "value"))
+        await asyncio.sleep(1)
+        assert [step.verb for step in await stage.do(retired(TARGET))] == ["hand-over"]
+        await asyncio.sleep(1)
+        assert await stage.proposed(retired(TARGET)) == ()
 
     run(script)
 

@@ -1,0 +1,104 @@
+"""
+The kubeconfig with which Flux reaches a cluster: whether what it holds is good, and handing it
+another one.
+
+It is replaced when somebody else put it there, when it ends soon, and when the cluster refuses it:
+a token can be revoked long before its end, and Flux does not ask for another. What fleetd uses
+itself is proven by its own looks; an older one is tried. Nothing of it is in any fact or step.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from drivers.flux import manifests
+from fleetd.kube import errors, facts, kubeconfig, objects
+from fleetd.kube.secretview import SecretView
+from fleetd.objects import WRITE_DEADLINE, ObjectDriver
+from fleetd.secrets import Secret
+from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
+from topology.resource import Facts, Resource
+
+HAND_OVER = "hand-over"
+KEY = "value"
+
+
+async def state(driver: ObjectDriver, want: Resource, secret: SecretView) -> dict[str, Any]:
+    """Whether the Secret holds what it should, without showing what that is."""
+    clusters, backend = driver.tools.clusters, f"cluster:{want.spec['cluster']}"
+    value = secret.values.get(KEY)
+    held = kubeconfig.read(value)
+    found: dict[str, Any] = {"inline": held.inline}
+    if secret.annotations.get(kubeconfig.EXPIRES):
+        found["uses"] = {"kubeconfig": secret.annotations[kubeconfig.EXPIRES]}
+    if want.absent and not clusters.has(backend):
+        return found
+    ours = kubeconfig.read(clusters.kubeconfig(backend))
+    found["current"] = kubeconfig.current(
+        secret.annotations, held, ours, clusters.expires(backend), driver.tools.clock.now()
+    )
+    if found["current"] and value is not None and held.digest != ours.digest:
+        found["refused"] = await _refused(driver, want, value)
+    else:
+        clusters.drop(_copy(want))
+    return found
+
+
+def _copy(want: Resource) -> str:
+    return f"flux:{want.spec['cluster']}"
+
+
+async def _refused(driver: ObjectDriver, want: Resource, held: Secret) -> bool:
+    """Whether the cluster says so itself; silence says nothing."""
+    clusters = driver.tools.clusters
+    try:
+        clusters.put(_copy(want), held)
+        await clusters.client(_copy(want)).raw("/version")
+    except errors.Unauthorized:
+        return True
+    except errors.KubeError:
+        return False
+    return False
+
+
+def steps(want: Resource, seen: Facts) -> Sequence[Step]:
+    observed: Facts = seen.get("observed", {})
+    labels: Facts = seen.get("metadata", {}).get("labels", {})
+    good = observed.get("current") and observed.get("inline") and not observed.get("refused")
+    if good and labels.get(manifests.WATCH) == "Enabled":
+        return ()
+    name, cluster = str(want.spec["object"]["name"]), str(want.spec["cluster"])
+    args = {
+        "backend": want.backend,
+        "cluster": f"cluster:{cluster}",
+        "manifest": objects.marked(manifests.secret(name, watched=True), want),
+    }
+    why = f"hand the kubeconfig of {cluster} to Flux"
+    if seen and not observed.get("inline"):
+        why += " (somebody put one there that names files or programs)"
+    elif observed.get("refused"):
+        why += f" ({cluster} refuses the one it has)"
+    elif seen:
+        why += " (the one there is another, or ends soon)"
+    return (make_step(want, HAND_OVER, args, why=why, deadline=WRITE_DEADLINE),)
+
+
+async def hand_over(driver: ObjectDriver, step: Step) -> Outcome:
+    backend = str(step.args["cluster"])
+    clusters = driver.tools.clusters
+    ours = clusters.kubeconfig(backend)
+    held = kubeconfig.read(ours)
+    if not held.inline:
+        said = f"the kubeconfig of {backend} names files or programs; Flux would run or send them"
+        return Failed("NotInline", said, retry=False)
+    body = facts.copy(step.args["manifest"])
+    until = clusters.expires(backend)
+    body["metadata"]["annotations"] |= {
+        facts.STEP: step.id,
+        kubeconfig.DIGEST: held.digest,
+        kubeconfig.EXPIRES: until.isoformat() if until is not None else "",
+    }
+    body["data"] = {KEY: kubeconfig.encoded(ours)}
+    client = clusters.client(step.args["backend"])
+    # Whatever somebody else put there is replaced: it is our Secret by name.
+    await client.apply(await client.find("", "Secret"), body, force=True)
+    return Done()
