@@ -65,6 +65,9 @@ class Manifest:
     disrupts: frozenset[Ref] = frozenset()
     place: str = ""
     """Tells apart what has the same name on several clusters."""
+    shared: bool = False
+    """Made if it is missing and else left alone: what comes into it is others'. It gets no marks
+    and does not go with what needed it."""
 
     @property
     def group(self) -> str:
@@ -251,16 +254,24 @@ class ObjectDriver:
     async def _look(self, want: Resource) -> dict[str, Any]:
         found = await self._watched(want)
         parts: dict[str, Any] = {}
+        missing: list[str] = []
         for manifest in self.manifests(want):
+            if manifest.shared and want.absent:
+                continue
             live = await self.read(
                 want, manifest.backend, manifest.gk, manifest.name, manifest.namespace
             )
             if live is not None:
-                parts[manifest.key] = await self._part(want, manifest, live)
+                part = await self._part(want, manifest, live)
+                # That others have made their namespace tells nothing of what is wanted.
+                parts |= {manifest.key: part} if part["deleting"] or not manifest.shared else {}
+            elif manifest.shared:
+                missing.append(manifest.key)
+        lacks = {"missing": missing} if missing else {}
         if not found and not parts:
             before = await self.prior(want)
-            return {"parts": {}, "observed": dict(before)} if before else {}
-        seen: dict[str, Any] = {**found, "parts": parts}
+            return {"parts": {}, "observed": dict(before), **lacks} if before or lacks else {}
+        seen: dict[str, Any] = {**found, "parts": parts, **lacks}
         observed = await self.more(want, seen)
         told = await self._credentials(want)
         if told:
@@ -305,7 +316,7 @@ class ObjectDriver:
             "uid": str(live["metadata"].get("uid", "")),
         }
         digest = facts.made_from(marked(manifest.body, want))
-        if not made or seen["deleting"] or (made == digest and not differs):
+        if manifest.shared or not made or seen["deleting"] or (made == digest and not differs):
             return seen
         # Caches are without managedFields.
         client = self.tools.clusters.client(manifest.backend)
@@ -340,10 +351,13 @@ class ObjectDriver:
     def _writes(self, want: Resource, seen: Facts) -> Sequence[Step]:
         parts: Mapping[str, Any] = seen.get("parts", {})
         steps: list[Step] = []
+        missing: Sequence[str] = seen.get("missing", ())
         for manifest in self.manifests(want):
-            body = marked(manifest.body, want)
+            body = manifest.body if manifest.shared else marked(manifest.body, want)
             part = parts.get(manifest.key)
             why = _reason(manifest, facts.made_from(body), part)
+            if manifest.shared and manifest.key not in missing:
+                why = ""
             if why:
                 body, insists = fights.against(body, part)
                 force = manifest.force or insists
@@ -367,7 +381,7 @@ class ObjectDriver:
         steps: list[Step] = []
         for manifest in reversed(self.manifests(want)):
             part = parts.get(manifest.key)
-            if part is None or part["deleting"] or not part["made"]:
+            if manifest.shared or part is None or part["deleting"] or not part["made"]:
                 continue  # what fleetd did not make, it does not delete
             args = {
                 "backend": manifest.backend,
@@ -406,6 +420,13 @@ class ObjectDriver:
         kind = await client.find(args["group"], args["kind"])
         # One of the same name that was made since then is not the one that was looked at.
         await client.delete(kind, args["name"], args["namespace"], uid=str(args.get("uid", "")))
+
+
+def namespace(name: str, backend: str, place: str = "") -> Manifest:
+    """For objects in a namespace that may be others' as well."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    why = f"make the namespace {name}, which is missing"
+    return Manifest(backend=backend, body=body, why=why, place=place, shared=True)
 
 
 def owner(want: Resource) -> str:

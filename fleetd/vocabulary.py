@@ -17,6 +17,9 @@ import msgspec
 
 from topology.resource import Facts, Ref, Resource
 
+WRITES = "writes"
+"""Argument of a step that changes the world more than once: how often at most."""
+
 PlanId = NewType("PlanId", str)
 StepId = NewType("StepId", str)
 
@@ -115,8 +118,12 @@ def make_step(
     disrupts: Iterable[Ref] = (),
     destroys: Iterable[Ref] = (),
     after: Iterable[StepId] = (),
+    writes: int = 1,
 ) -> Step:
-    """The one way for a driver to make a step, so that no id is ever made up."""
+    """The one way for a driver to make a step, so that no id is ever made up. `writes`: how often
+    it changes the world at most; more than one only where nothing good lies between them."""
+    if writes > 1:
+        args = {**args, WRITES: writes}
     # One empty set for all: a hundred thousand of them would weigh 60 MB.
     lost = frozenset(destroys) or _NO_REFS
     return Step(

@@ -69,10 +69,15 @@ class EsoDriver(objects.ObjectDriver):
                     )
                     for client in ("cinder", "glance")
                 }
-        return [Manifest(backend=want.backend, body=body, why=why) for why, body in bodies.items()]
+        made = [Manifest(backend=want.backend, body=body, why=why) for why, body in bodies.items()]
+        spaces = sorted({one.namespace for one in made if one.namespace})
+        return [*(objects.namespace(name, want.backend) for name in spaces), *made]
+
+    def _own(self, want: Resource) -> Sequence[Manifest]:
+        return [one for one in self.manifests(want) if not one.shared]
 
     def wanted(self, want: Resource) -> int:
-        return len(self.manifests(want)) if inside(want.spec, "object").get("name") == "*" else 0
+        return len(self._own(want)) if inside(want.spec, "object").get("name") == "*" else 0
 
     # Looking.
 
@@ -86,7 +91,7 @@ class EsoDriver(objects.ObjectDriver):
         if not want.absent or want.ref.kind not in _PULLS:
             return {}
         left: list[str] = []
-        for manifest in self.manifests(want):
+        for manifest in self._own(want):
             where = (manifest.name, manifest.namespace)
             live = await self.read(want, manifest.backend, ("", "Secret"), *where)
             if inside(live, "metadata", "labels").get(FETCHED) == "true":
@@ -114,7 +119,7 @@ class EsoDriver(objects.ObjectDriver):
             if causes.is_ready(one) or not causes.ready(one):
                 continue
             name = str(one["metadata"]["name"])
-            kind, space = self.manifests(want)[0].kind, str(one["metadata"]["namespace"])
+            kind, space = self._own(want)[0].kind, str(one["metadata"]["namespace"])
             causes_of[name] = await self._cause(want, kind, name, space)
             if causes.is_ready(store) and since and causes.touched(one) != since:
                 recovered[name] = since
@@ -135,7 +140,7 @@ class EsoDriver(objects.ObjectDriver):
         observed = inside(seen, "observed")
         if want.ref.kind == "secret-store":
             return self._further_of_store(want, seen, observed)
-        kind = self.manifests(want)[0].kind
+        kind = self._own(want)[0].kind
         return [
             self._touch(
                 want,
@@ -149,7 +154,7 @@ class EsoDriver(objects.ObjectDriver):
 
     def _further_of_store(self, want: Resource, seen: Facts, observed: Facts) -> Sequence[Step]:
         if observed.get("moved"):
-            manifest = self.manifests(want)[0]
+            manifest = self._own(want)[0]
             body = objects.marked(manifest.body, want)
             args = {"backend": manifest.backend, "manifest": body, "force": manifest.force}
             why = "write the store again: OpenBao has another address now"
@@ -225,23 +230,7 @@ class EsoDriver(objects.ObjectDriver):
             filled = manifests.reached(manifest, server, authority)
             await super()._apply(replace(step, args={**step.args, "manifest": filled}))
             return
-        try:
-            await super()._apply(step)
-        except errors.NotFound:
-            # It may be the first object of a namespace that nobody made yet.
-            if not await self._made_namespace(step.args):
-                raise
-            await super()._apply(step)
-
-    async def _made_namespace(self, args: Facts) -> bool:
-        """Whether the object's namespace was missing; then it is there now."""
-        kube = self.tools.clusters.client(str(args["backend"]))
-        kind = await kube.find("", "Namespace")
-        name = str(args["manifest"]["metadata"]["namespace"])
-        if await kube.get(kind, name) is not None:
-            return False
-        await kube.create(kind, {"metadata": {"name": name}})
-        return True
+        await super()._apply(step)
 
     async def act(self, step: Step) -> Outcome:
         if step.verb != TOUCH:

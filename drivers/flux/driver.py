@@ -274,7 +274,7 @@ class FluxDriver(ObjectDriver):
                 "manifest": objects.marked(manifests.secret(name, watched=True), want),
             }
             why = f"give Flux the password for {want.spec['git']['url']}"
-            steps.append(make_step(want, LOG_IN, args, why=why, deadline=WRITE_DEADLINE))
+            steps.append(make_step(want, LOG_IN, args, why=why, deadline=WRITE_DEADLINE, writes=2))
         return [*steps, *super().propose(want, seen)]
 
     def _folder_steps(self, want: Resource, seen: Observation) -> Sequence[Step]:

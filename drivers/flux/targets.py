@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from drivers.flux import manifests
-from fleetd.kube import errors, facts, kubeconfig, objects
+from fleetd import objects
+from fleetd.kube import errors, facts, kubeconfig
 from fleetd.kube.secretview import SecretView
 from fleetd.objects import WRITE_DEADLINE, ObjectDriver
 from fleetd.secrets import Secret

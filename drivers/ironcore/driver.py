@@ -179,7 +179,7 @@ class IroncoreDriver(ObjectDriver):
         said = str(observed.get("said") or "it does not answer")
         args = {**_named(want), "why": said}
         why = f"keep metal-operator from waiting for BMC {want.ref.name}: {said}"
-        return [make_step(want, QUARANTINE, args, why=why, deadline=DEADLINE)]
+        return [make_step(want, QUARANTINE, args, why=why, deadline=DEADLINE, writes=2)]
 
     def _writes(self, want: Resource, seen: Facts) -> Sequence[Step]:
         """The secret first: a BMC without one fails and is tried again ever more rarely."""
@@ -204,7 +204,9 @@ class IroncoreDriver(ObjectDriver):
             args = _named(want)
             why = f"let metal-operator look after BMC {want.ref.name} again: it answers"
             after = [steps[-1].id] if steps else ()
-            steps.append(make_step(want, RELEASE, args, why=why, deadline=DEADLINE, after=after))
+            steps.append(
+                make_step(want, RELEASE, args, why=why, deadline=DEADLINE, after=after, writes=2)
+            )
         return steps
 
     def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:

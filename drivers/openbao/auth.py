@@ -231,7 +231,7 @@ class Auth(Part):
         why = self._why_configure(cluster, seen)
         if why:
             args = {"path": f"kubernetes/{cluster}", **seen["place"]}
-            steps.append(make_step(want, CONFIGURE, args, why=why, deadline=DEADLINE))
+            steps.append(make_step(want, CONFIGURE, args, why=why, deadline=DEADLINE, writes=2))
         for name in seen["roles"]["names"]:
             args = {"path": f"kubernetes/{cluster}", "role": name, "body": seen["asked"][name]}
             why = f"write the role {name}, with its audience"

@@ -58,7 +58,7 @@ class Database(Part):
         if not seen or seen["connection"] != "works" or not seen["current"]:
             args = {"cloud": cloud, "cluster": cluster, "roles": self._roles(want)}
             why = f"connect OpenBao with the MariaDB of {cluster}"
-            steps.append(make_step(want, CONNECT, args, why=why, deadline=DEADLINE))
+            steps.append(make_step(want, CONNECT, args, why=why, deadline=DEADLINE, writes=2))
         for name in self._roles(want):
             if not seen or name in seen["roles"]["names"]:
                 service = name.removesuffix(f"-openstack-{cluster}")

@@ -15,7 +15,6 @@ from drivers.openbao import (
     database,
     engines,
     flows,
-    manifests,
     members,
     policies,
     secretpaths,
@@ -23,7 +22,6 @@ from drivers.openbao import (
 from drivers.openbao.access import Access
 from drivers.openbao.parts import Part
 from fleetd import objects
-from fleetd.kube import errors
 from fleetd.objects import Manifest
 from fleetd.tools import Tools
 from fleetd.vocabulary import Failed, Observation, Outcome, Step
@@ -96,31 +94,12 @@ class OpenBaoDriver(objects.ObjectDriver):
             return Failed("NotWanted", f"{step.ref} is in no document any more", retry=False)
         return await self._parts[step.ref.kind].act(want, step)
 
-    async def _apply(self, step: Step) -> None:
-        try:
-            await super()._apply(step)
-        except errors.NotFound:
-            # It may be the first object of a namespace that nobody made yet.
-            if not await self._made_namespace(step.args):
-                raise
-            await super()._apply(step)
-
-    async def _made_namespace(self, args: Facts) -> bool:
-        """Whether the object's namespace was missing; then it is there now. It gets no marks: what
-        comes into it is others', and must not go with us."""
-        name = str(args["manifest"]["metadata"].get("namespace") or "")
-        kube = self.tools.clusters.client(str(args["backend"]))
-        kind = await kube.find("", "Namespace")
-        if not name or await kube.get(kind, name) is not None:
-            return False
-        await kube.create(kind, manifests.namespace(name))
-        return True
-
     async def _look(self, want: Resource) -> dict[str, Any]:
         seen = await super()._look(want)
         found = await self._parts[want.ref.kind].look(want, seen)
-        if found and "observed" in seen:
-            found.setdefault("observed", seen["observed"])
+        for name in ("observed", "missing"):
+            if found and name in seen:
+                found.setdefault(name, seen[name])
         return found
 
     def _want(self, ref: Ref) -> Resource | None:

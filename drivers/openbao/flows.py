@@ -19,7 +19,7 @@ from drivers.openbao import client, consumers, fleet, manifests, rotation, value
 from drivers.openbao.client import Bao, Kept
 from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
-from fleetd.kube import facts
+from fleetd.kube import facts, objects
 from fleetd.kube.facts import part as inside
 from fleetd.objects import Manifest
 from fleetd.secrets import Secret, SecretError
@@ -58,6 +58,8 @@ class Flows(Part):
             body = manifests.pulled(want.ref.name, target, path)
             why = f"let External Secrets on {target['cluster']} fetch it"
             cluster = str(target["cluster"])
+            where = objects.namespace(str(target["namespace"]), f"cluster:{cluster}", cluster)
+            made += [where] if where not in made else []
             made.append(Manifest(backend=f"cluster:{cluster}", body=body, why=why, place=cluster))
         return made
 
@@ -150,14 +152,14 @@ class Flows(Part):
             if not seen or seen["copied"] or seen["source"] == "missing":
                 return None
             why = "carry the newest value on from where it is written"
-            return make_step(want, COPY, {"cas": version}, why=why, deadline=DEADLINE)
+            return make_step(want, COPY, {"cas": version}, why=why, deadline=DEADLINE, writes=2)
         made = source.get("generate") or source.get("kubeconfig")
         due = seen.get("rotation") in (rotation.DUE, rotation.OVERDUE) if seen else False
         # With somebody still on the one before, a third would be good at the same time.
         if not made or (version and (not due or seen["targets"]["old"])):
             return None
         why = f"make version {version + 1}: its rotation is due" if version else "make the value"
-        return make_step(want, MAKE, {"cas": version}, why=why, deadline=DEADLINE)
+        return make_step(want, MAKE, {"cas": version}, why=why, deadline=DEADLINE, writes=2)
 
     def _pokes(self, want: Resource, seen: Facts) -> list[Step]:
         """External Secrets looks once an hour; a changed annotation makes it look now."""

@@ -119,7 +119,7 @@ class Members(Part):
             case "none" | "claimed" if all(code == NEW for code in codes):
                 args = {"backend": _backend(want), "url": pods[0]["url"]}
                 why = "initialise OpenBao and keep its keys"
-                return [make_step(want, INIT, args, why=why, deadline=DEADLINE)]
+                return [make_step(want, INIT, args, why=why, deadline=DEADLINE, writes=3)]
             case "claimed" if SEALED in codes and not any(code in _OPEN for code in codes):
                 return [self._reset(want)]
             case _:
@@ -128,7 +128,7 @@ class Members(Part):
     def _unseal(self, want: Resource, pod: Facts) -> Step:
         args = {"backend": _backend(want), "member": pod["name"], "url": pod["url"]}
         why = f"unseal {pod['name']}: every restarted member must be"
-        return make_step(want, UNSEAL, args, why=why, deadline=DEADLINE)
+        return make_step(want, UNSEAL, args, why=why, deadline=DEADLINE, writes=THRESHOLD)
 
     def _reset(self, want: Resource) -> Step:
         args = {"backend": _backend(want), "members": _replicas(want)}
@@ -137,7 +137,8 @@ class Members(Part):
             "with its keys was lost, so nobody can open it. Refuse this if you initialised it "
             f"yourself, and put the keys into Secret {access.NAMESPACE}/{access.KEYS}"
         )
-        return make_step(want, RESET, args, why=why, deadline=DEADLINE, destroys=[want.ref])
+        lost, both = [want.ref], 2 * _replicas(want)
+        return make_step(want, RESET, args, why=why, deadline=DEADLINE, destroys=lost, writes=both)
 
     async def act(self, want: Resource, step: Step) -> Outcome:
         match step.verb:

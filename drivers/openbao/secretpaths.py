@@ -101,7 +101,7 @@ class SecretPaths(Part):
             if not seen or one.path in seen["missing"]:
                 args = {"path": one.path, "recipes": dict(one.recipes), "pushed": one.pushed}
                 why = f"make the secret {one.path}, once"
-                steps.append(make_step(want, MAKE, args, why=why, deadline=DEADLINE))
+                steps.append(make_step(want, MAKE, args, why=why, deadline=DEADLINE, writes=2))
             elif one.path in seen["unstamped"]:
                 why = f"stamp {one.path}: External Secrets refuses to push to it otherwise"
                 steps.append(make_step(want, STAMP, {"path": one.path}, why=why, deadline=DEADLINE))

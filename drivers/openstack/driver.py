@@ -346,7 +346,11 @@ def _step(
         **args,
     }
     lost = [want.ref] if destroys else []
-    return make_step(want, verb, whole, why=why, deadline=DEADLINE, after=after, destroys=lost)
+    # An aggregate is made, and then told whose it is.
+    writes = 2 if verb == "make-aggregate" else 1
+    return make_step(
+        want, verb, whole, why=why, deadline=DEADLINE, after=after, destroys=lost, writes=writes
+    )
 
 
 def _do(cloud: client.Cloud, verb: str, args: Facts) -> None:

@@ -24,7 +24,7 @@ from fleetd.sim.truth import Machine
 from fleetd.sim.world import World
 from fleetd.store.base import Entry, Intent
 from fleetd.store.memory import MemoryStore
-from fleetd.vocabulary import Ending
+from fleetd.vocabulary import WRITES, Ending
 from topology.resource import Ref, Resource, Topology
 
 METAL: GK = ("metal.ironcore.dev", "Server")
@@ -103,6 +103,8 @@ class Judge:
         self._owners: dict[str, dict[str, str]] = {}
         self._values: dict[tuple[str, str, str], Mapping[str, str]] = {}
         """What each step wrote where."""
+        self._written: dict[str, tuple[Intent, int]] = {}
+        """How often each step has written since it was announced last."""
         self._inits = [name for name in world.services if hasattr(world.services[name], "members")]
         self.deeds = Deeds(Counter(), Counter())
         ledger.judge = self.wrote
@@ -129,11 +131,19 @@ class Judge:
             self._broken(rule, said)
 
     def _announced(self, deed: Deed) -> Iterable[str]:
-        """I15: its step is open in the journal."""
+        """I15: its step is open in the journal, and says that there is one more write to it."""
         if not deed.step:
             yield f"I15: without an intent: {deed}"
-        elif self._under_way(deed.step) is None:
+            return
+        intent = self._under_way(deed.step)
+        if intent is None:
             yield f"I15: its intent is not open in the journal: {deed}"
+            return
+        of, count = self._written.get(deed.step, (intent, 0))
+        count = count + 1 if of is intent else 1
+        self._written[deed.step] = intent, count
+        if count > int(intent.args.get(WRITES, 1)):
+            yield f"I15: write {count} of {intent.verb} {intent.ref}, which does not say so: {deed}"
 
     def _touched(self, deed: Deed) -> Iterable[str]:
         """I10 and I5, of the object that was just written."""

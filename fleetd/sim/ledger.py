@@ -4,7 +4,7 @@ Every request that changed the world, in order: who asked, for what, and for whi
 The ledger is kept at the faces, where requests come in, so it sees what a real server would see
 and nothing more. A login changes nothing and is not in it. The step comes with the call that is
 under way (the engine binds it for its log lines), so that each write can be held against the
-journal: exactly one intent before it, one ending after it.
+journal: exactly one intent before it, which says how many writes it is for, one ending after it.
 """
 
 import re
@@ -19,7 +19,7 @@ _READS = re.compile(
     r"/shoots/[^/]+/(adminkubeconfig|viewerkubeconfig)$|/serviceaccounts/[^/]+/token$"
     r"|/(tokenreviews|selfsubjectaccessreviews|subjectaccessreviews|selfsubjectreviews)$"
     r"|/auth/[^?]*/login$|/auth/tokens$|/sys/(internal|capabilities)|/lookup-self$|/sessions$"
-    r"|/auth/token/(renew-self|lookup)"
+    r"|/auth/token/(renew-self|lookup)|/sys/tools/random"
 )
 """What is sent by POST or PUT and changes nothing that lasts."""
 

@@ -44,12 +44,12 @@ class Scene:
     journal: list[Entry] = field(default_factory=list[Entry])
     orphans: dict[Ref, Resource] = field(default_factory=dict[Ref, Resource])
 
-    def announced(self, step: str, ending: Ending | None) -> None:
+    def announced(self, step: str, ending: Ending | None, writes: int = 1) -> None:
         intent = Intent(
             step=StepId(step),
             ref=Ref("cluster", "hv"),
             verb="create",
-            args={},
+            args={"writes": writes},
             generation=1,
             plan=PlanId("p"),
             at=build.START,
@@ -210,8 +210,8 @@ class Court(Scene):
         )
         self.judge.limit(self.topology, stage.Region.of().policy)
 
-    def opened(self, step: str) -> None:
-        self.announced(step, None)
+    def opened(self, step: str, writes: int = 1) -> None:
+        self.announced(step, None, writes)
         self.open[step] = self.journal[-1].intent
 
     def asks(self, where: str, method: str, path: str, step: str = "s-1") -> None:
@@ -251,6 +251,7 @@ def sentence(prepare: Callable[[Court], None]) -> list[str]:
 
 def fair(court: Court) -> None:
     """Much that is allowed, step by step."""
+    court.opened("s-1", writes=4)
     court.asks("hv", "POST", MAPS)
     court.server("one", "u-1", "claim-a")
     court.server("two", "u-2", "claim-b")
@@ -258,7 +259,7 @@ def fair(court: Court) -> None:
     court.server("again", "u-1", "claim-c")
     court.secret("YQ==")
     court.secret("YQ==")
-    court.opened("s-2")
+    court.opened("s-2", writes=2)
     court.secret("Yg==", "s-2")
     court.asks("openbao-eu-1", "POST", KV)
     court.asks("openbao-eu-1", "POST", KV, "s-2")
@@ -294,11 +295,13 @@ def revoked_in_use(court: Court) -> None:
 
 def another_secret(court: Court) -> None:
     court.secret("YQ==")
+    court.opened("s-1")
     court.secret("Yg==")
 
 
 def another_version(court: Court) -> None:
     court.asks("openbao-eu-1", "POST", KV)
+    court.opened("s-1")
     court.asks("openbao-eu-1", "POST", KV)
 
 
@@ -332,6 +335,12 @@ def closed_intent(court: Court) -> None:
     court.asks("hv", "POST", MAPS)
 
 
+def one_more(court: Court) -> None:
+    court.opened("s-1", writes=2)
+    for _ in range(3):
+        court.asks("hv", "POST", MAPS)
+
+
 def nobody_said(court: Court) -> None:
     court.asks("hv", "POST", MAPS, "")
 
@@ -350,6 +359,7 @@ def nobody_said(court: Court) -> None:
         (no_network, "I12: hv-1 was opened for virtual machines without nova-compute"),
         (closed_intent, "I15: its intent is not open in the journal: "),
         (nobody_said, "I15: without an intent: "),
+        (one_more, "I15: write 3 of create cluster/hv, which does not say so: "),
     ],
 )
 def test_a_breach_is_judged_at_once(prepare: Callable[[Court], None], breach: str) -> None:

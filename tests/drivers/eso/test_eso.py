@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from drivers.eso import manifests
+from fleetd.kube import facts
 from fleetd.sim import loop
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.vocabulary import Truth
@@ -31,11 +32,15 @@ def played(story: Callable[[Stage], Awaitable[None]], *stores: str) -> None:
     loop.run(run())
 
 
+def space(cluster: Cluster, name: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    cluster.apply(body, manager="test")
+
+
 def rook(there: Stage, key: str = "first-ceph-key") -> None:
     """The Secrets that Rook makes for the clients of cloud prod."""
     cluster = there.world.clusters["st"]
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rook-ceph"}}
-    cluster.apply(space, manager="test")
+    space(cluster, "rook-ceph")
     for client in manifests.CLIENTS:
         name = f"prod-{client}"
         values = {"userID": name, "userKey": f"{key}-{client}", name: "x"}
@@ -79,6 +84,47 @@ def test_ceph_keys_travel_from_storage_to_their_users() -> None:
         assert key(world["cp"], "ceph-client-glance", "openstack-cp") == "first-ceph-key-glance"
 
     played(story, "st", "hv", "cp")
+
+
+def test_a_namespace_that_is_missing_is_a_step_of_its_own() -> None:
+    """Shown before the object that comes into it, made by one write, and left when that goes."""
+
+    async def story(there: Stage) -> None:
+        one, hv = there.want("ceph-pull", "hv"), there.world.clusters["hv"]
+        first, second = await there.proposed(one)
+        assert first.why == "make the namespace openstack, which is missing"
+        assert second.after == {first.id}
+        before = there.writes()
+        await there.driver(one).apply(first)
+        assert there.writes() == before + 1
+        (left,) = await there.proposed(one)
+        assert left.args["manifest"]["kind"] == "ExternalSecret"
+        await there.driver(one).apply(left)
+        gone = await there.proposed(replace(one, absent=True))
+        assert {step.args["kind"] for step in gone} <= {"ExternalSecret", "Secret"}
+        found = hv.get(("", "Namespace"), "openstack")
+        assert found is not None
+        assert facts.MANAGED_BY not in found["metadata"]["labels"]
+
+    played(story, "st", "hv")
+
+
+def test_nothing_is_written_into_a_namespace_that_goes() -> None:
+    """It would be refused, and for good."""
+
+    async def story(there: Stage) -> None:
+        one, hv = there.want("ceph-pull", "hv"), there.world.clusters["hv"]
+        space(hv, "openstack")
+
+        def hold(new: dict[str, Any]) -> None:
+            new["metadata"]["finalizers"] = ["example.org/slow"]
+
+        hv.edit(("", "Namespace"), "openstack", "", hold, manager="test")
+        hv.delete(("", "Namespace"), "openstack")
+        await asyncio.sleep(1)
+        assert await there.proposed(one) == ()
+
+    played(story, "st", "hv")
 
 
 def test_a_store_logs_in_with_an_audience() -> None:
@@ -271,6 +317,7 @@ async def _check(kind: str, name: str) -> list[str]:
             rook(there)
         if kind == "ceph-pull":
             await there.follow(there.want("ceph-push", "st.prod"))
+            space(there.world.clusters["hv"], "openstack")
 
         async def settle() -> None:
             await asyncio.sleep(60)
