@@ -179,3 +179,39 @@ async def test_a_store_of_an_older_fleetd_has_no_surroundings_yet(tmp_path: Path
 
     assert old.rules.component("our-operator")
     assert old.state.view.topology.resources
+
+
+POOL = """apiVersion: fleet.c5c3.io/v1alpha1
+kind: ServerPool
+metadata: {name: spare}
+spec:
+  region: eu-1
+  class: std-64c
+  access: {file: bmc.login}
+  range: {first: 192.0.2.31, last: 192.0.2.31, zone: a}
+"""
+
+
+async def test_secrets_of_an_orphan_lie_where_its_document_lay(tmp_path: Path) -> None:
+    """Also after other documents came and the daemon started anew; and no longer than that."""
+    store, folder, catalogue = await fleet(tmp_path)
+    spare = folder / "spare"
+    spare.mkdir()
+    (spare / "pool.yaml").write_text(POOL)
+    (spare / "bmc.login").write_text("hunter2")
+    daemon = await Daemon(store, folder, catalogue).start()
+    (spare / "pool.yaml").unlink()
+    await daemon.documents.read_now()
+    catalogue_of(catalogue, "second")
+    await daemon.documents.read_now()
+
+    again = await Daemon(store, folder, catalogue).start()
+    orphan = again.state.view.orphans[Ref("server", "spare-1")]
+    found = await again.keeper.read(orphan.spec["access"], orphan)
+
+    assert again.documents.complaint == ""
+    assert found.reveal() == "hunter2"
+    again.state.accept(again.state.declared, {})
+    catalogue_of(catalogue, "third")
+    await again.documents.read_now()
+    assert orphan.owner not in again.documents._folders
