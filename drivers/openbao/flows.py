@@ -19,7 +19,8 @@ from drivers.openbao import client, consumers, fleet, manifests, rotation, value
 from drivers.openbao.client import Bao, Kept
 from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
-from fleetd.kube import facts, objects
+from fleetd import objects
+from fleetd.kube import facts
 from fleetd.kube.facts import part as inside
 from fleetd.objects import Manifest
 from fleetd.secrets import Secret, SecretError

@@ -27,6 +27,8 @@ BODY_MAX = 1000 * 1000
 """Bytes. The daemon takes 1 MiB; the rest is for the frame around the documents."""
 TRIES = 3
 """With --yes: how often a plan is made anew because the world moved under it."""
+CALM = 2
+"""Looks in a row that find nothing left, with --wait."""
 _PERSON = {"NeedsApproval", "StepFailed", "Overdue", "Paused", "NoDriver", "NothingToDo"}
 """Holds that no time ends."""
 
@@ -157,13 +159,15 @@ def show(made: Draft, *, wide: bool) -> None:
 
 
 def _wait(asked: Client, refs: set[str]) -> None:
-    """Until all of it is Ready, or only a person can move the rest."""
+    """Until all of it is Ready and nothing is left to do about it, or only a person can move the
+    rest. Twice in a row: what was just looked at is planned a moment later."""
     with output.working("waiting") as progress:
-        last = ""
+        last, calm = "", 0
         while True:
             nodes = [node for node in _nodes(asked) if node["id"] in refs]
-            left = [node for node in nodes if not _is_ready(node)]
-            if not left:
+            left = [node for node in nodes if not _is_done(node)]
+            calm = 0 if left else calm + 1
+            if calm == CALM:
                 return
             text = f"{len(nodes) - len(left):,} of {len(nodes):,} Ready"
             progress(text)
@@ -181,14 +185,15 @@ def _nodes(asked: Client) -> list[Draft]:
     return [node for name in names for node in asked.get(f"/topology/{name}")["nodes"]]
 
 
-def _is_ready(node: Draft) -> bool:
-    return bool(node["current"]) and node["ready"]["status"] == "True"
+def _is_done(node: Draft) -> bool:
+    """What serves in its old form is Ready too, and then there is a step for it."""
+    return bool(node["current"]) and node["ready"]["status"] == "True" and not node["plan"]
 
 
 def _stuck(left: list[Draft]) -> list[Draft]:
     """What waits for a person, once nothing else moves any more."""
     said = Counter((node["plan"] or {"state": "none"})["state"] for node in left)
-    if said["held"] < len(left):
+    if not left or said["held"] < len(left):
         return []
     return [node for node in left if node["plan"]["reason"] in _PERSON]
 

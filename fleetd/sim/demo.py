@@ -129,20 +129,22 @@ class Demo:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
     def _start(self, name: str, args: list[str]) -> "subprocess.Popen[str]":
-        log = (self._folder / f"{name}.log").open("w")
         clean = {key: value for key, value in os.environ.items() if not key.startswith("FLEETD_")}
-        process = subprocess.Popen(  # noqa: S603 - our own programs
-            [sys.executable, "-m", *args],
-            cwd=ROOT,
-            env=clean,
-            stdout=subprocess.PIPE if name == "world" else log,
-            stderr=log,
-            text=True,
-            # Ctrl-C is for this process; it then ends the others by their ids.
-            start_new_session=True,
-        )
+        with (self._folder / f"{name}.log").open("w") as log:
+            process = subprocess.Popen(  # noqa: S603 - our own programs
+                [sys.executable, "-m", *args],
+                cwd=ROOT,
+                env=clean,
+                stdout=subprocess.PIPE if name == "world" else log,
+                stderr=log,
+                text=True,
+                # Ctrl-C is for this process; it then ends the others by their ids.
+                start_new_session=True,
+            )
         self._processes.append(process)
         return process
 

@@ -88,7 +88,7 @@ def test_while_one_target_lags_nothing_goes_and_nothing_new_comes() -> None:
         there.world.mishaps.discard(LAGS)
         await asyncio.sleep(300)
         (made,) = await there.proposed(flow)
-        assert (made.verb, dict(made.args)) == ("make-version", {"cas": 2})
+        assert (made.verb, dict(made.args)) == ("make-version", {"cas": 2, "writes": 2})
 
     played(story, rotation=SOON)
 
