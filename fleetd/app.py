@@ -1,8 +1,8 @@
 """
 The composition root: settings become objects, objects become a running daemon.
 
-The only place that wires, that starts from the real clock and real chance, and that handles
-signals. Everything below gets what it needs as arguments.
+What a daemon is made of is `fleetd.daemon.assembly`; here it gets the real clock, real chance, its
+faces and signals, or a simulated world if the settings say so.
 """
 
 import asyncio
@@ -22,20 +22,14 @@ import structlog
 
 from fleetd import clock, errors, secrets
 from fleetd.daemon import window
+from fleetd.daemon.assembly import CLOSING, Assembly, Door
 from fleetd.daemon.desk import FrontDesk
 from fleetd.daemon.documents import Documents
 from fleetd.daemon.drafts import Source
 from fleetd.daemon.handed import Handed
 from fleetd.daemon.keeper import Keeper
-from fleetd.engine import loading, queue, recovery
-from fleetd.engine.commands import Commands
-from fleetd.engine.core import Core, Tuning
-from fleetd.engine.observer import Pace, calm_pace
-from fleetd.engine.records import Surroundings
-from fleetd.engine.supervisor import Upkeep
-from fleetd.gate import GateLimits, Gates
-from fleetd.kube.clusters import Clusters
-from fleetd.net import Network, Passage, RealNetwork, Ways
+from fleetd.engine import loading
+from fleetd.net import Network, Passage, RealNetwork
 from fleetd.settings import Settings, StoreKind
 from fleetd.sim import build
 from fleetd.sim.faults import Climate
@@ -46,15 +40,10 @@ from fleetd.sim.net import SimNetwork
 from fleetd.store import memory, runner, sqlite
 from fleetd.store.base import Store
 from fleetd.surface import http
-from fleetd.tools import Rules, SecretKeeper, Tools
-from fleetd.vocabulary import Condition
+from fleetd.tools import SecretKeeper
 from topology import read
-from topology.resource import Ref, Topology
 
 _log = structlog.stdlib.get_logger("fleetd")
-
-CLOSING = timedelta(seconds=2)
-"""Kept back from the drain for closing the store and the server."""
 
 
 class _LastResort:
@@ -141,46 +130,31 @@ class Daemon:
     def __init__(self, settings: Settings, time: clock.Clock, rng: random.Random) -> None:
         self._settings = settings
         self._clock = time
-        self._rng = rng
         self._lag = 0.0
-        tuning = _tuning(settings)
-        gates = Gates(tuning.gates, time)
-        self._net, keeper = _outside(settings, time)
-        self._clusters = Clusters(self._net.kube, gates=gates, clock=time, rng=rng, wake=self._wake)
-        self._keeper = keeper or Keeper(self._clusters, os.environ, Path.cwd())
-        self._rules = Rules()
+        self._net, keys = _outside(settings, time)
         self.store = _store(settings)
-        self._core = Core(
-            drivers=loading.load(settings.drivers, self._tools(gates)),
+        durable = settings.store is not StoreKind.MEMORY
+        handed = Handed(settings.state)
+        self._body = body = Assembly(
+            settings,
+            net=self._net,
             store=self.store,
             clock=time,
             rng=rng,
-            tuning=tuning,
-            gates=gates,
-            reads=self._rules.reads,
+            keeper=lambda clusters: keys or Keeper(clusters, os.environ, Path.cwd()),
+            source=lambda door: Documents(
+                paths=settings.documents,
+                catalogue=settings.catalogue,
+                consents=frozenset(settings.consents),
+                state=door.state,
+                store=door.store,
+                every=settings.reload,
+                surrounded=door.surrounded,
+                taken=functools.partial(_taken, door),
+                handed=handed.folder if durable else None,
+            ),
         )
-        self.state = self._core.state
-        durable = settings.store is not StoreKind.MEMORY
-        handed = Handed(settings.state)
-        self.documents = Documents(
-            paths=settings.documents,
-            catalogue=settings.catalogue,
-            consents=frozenset(settings.consents),
-            state=self.state,
-            store=self.store,
-            every=settings.reload,
-            surrounded=self._surrounded,
-            taken=self._taken,
-            handed=handed.folder if durable else None,
-        )
-        self.commands = Commands(
-            self.state,
-            self.store,
-            time,
-            wake=self._wake,
-            asked=lambda: self.documents.asks,
-            nudge=self.documents.nudged.set,
-        )
+        self.state, self.documents, self.commands = body.state, body.documents, body.commands
         self.desk = FrontDesk(
             state=self.state,
             store=self.store,
@@ -195,70 +169,24 @@ class Daemon:
             state=self.state,
             store=self.store,
             clock=time,
-            gates=self._core.gates,
-            looks=self._core.looks,
-            executor=self._core.executor,
-            stats=self._core.stats,
+            gates=body.core.gates,
+            looks=body.core.looks,
+            executor=body.core.executor,
+            stats=body.core.stats,
             documents_source=self.documents,
-            rules=self._rules,
+            rules=body.rules,
             lag=lambda: self._lag,
         )
-
-    def _tools(self, gates: Gates) -> Tools:
-        return Tools(
-            clock=self._clock,
-            clusters=self._clusters,
-            net=Ways(self._net, gates, self._clock),
-            secrets=self._keeper,
-            rules=self._rules,
-            fleet=self,
-        )
-
-    def _wake(self, ref: Ref) -> None:
-        """The core is made of drivers, drivers of tools, and tools wake the core."""
-        self._core.wake(ref)
-
-    def topology(self) -> Topology:
-        self._rules.reads.note()
-        return self.state.view.topology
-
-    def everything(self) -> Topology:
-        self._rules.reads.note()
-        return self.state.everything
-
-    def ready(self, ref: Ref) -> Condition | None:
-        return self.state.view.ready.get(ref)
-
-    def _surrounded(self, surroundings: Surroundings) -> None:
-        self._rules.take(surroundings.catalogue)
-        self._keeper.take(surroundings.folders)
-
-    def _taken(self) -> None:
-        """New documents are in force. What they became stays until the next ones: the collector
-        need not walk over it again and again, which at 100,000 servers stops the loop each time."""
-        self.commands.moved.set()
-        gc.freeze()
-        self._core.supervisor.look_at_everything()
 
     async def run(self, stop: asyncio.Event) -> None:
         await self.store.open()
         try:
-            await self.documents.restore()
-            await self.commands.restore()
-            cut_off = await recovery.recover(
-                self.state, self.store, self._clock, self._core.tuning.backoff, self._rng
-            )
+            cut_off = await self._body.restore()
             async with self._listening() as server, asyncio.TaskGroup() as group:
                 _log.info("serving", address=server.url, cut_off=cut_off)
-                helpers = [
-                    group.create_task(self.documents.run(), name="documents"),
-                    group.create_task(self._measure_lag(), name="lag"),
-                    group.create_task(self.commands.run(), name="commands"),
-                    group.create_task(self._clusters.run(), name="clusters"),
-                ]
-                await self._core.supervisor.run(stop)
-                for helper in helpers:
-                    helper.cancel()
+                measuring = group.create_task(self._measure_lag(), name="lag")
+                await self._body.run(stop)
+                measuring.cancel()
         finally:
             await self._net.close()
             await self.store.close()
@@ -279,6 +207,13 @@ class Daemon:
             before = self._clock.monotonic()
             await asyncio.sleep(1)
             self._lag = max(self._clock.monotonic() - before - 1, 0.0)
+
+
+def _taken(door: Door) -> None:
+    """New documents are in force. What they became stays until the next ones: the collector need
+    not walk over it again and again, which at 100,000 servers stops the loop each time."""
+    gc.freeze()
+    door.taken()
 
 
 def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeeper | None]:
@@ -304,36 +239,6 @@ def _store(settings: Settings) -> Store:
         return memory.MemoryStore()
     # The disk is measured by the clock on the wall, in a thread, whatever time the daemon lives in.
     return sqlite.SqliteStore(settings.state, runner.ThreadRunner(clock.SystemClock()))
-
-
-def _tuning(settings: Settings) -> Tuning:
-    execute, breaker, observe = settings.execute, settings.breaker, settings.observe
-    return Tuning(
-        pace=Pace(
-            steady=observe.interval,
-            calm=calm_pace(observe.interval, observe.stale_after),
-            moving=min(observe.moving, observe.interval),
-            deadline=observe.deadline,
-            grace=settings.grace,
-        ),
-        gates=GateLimits(
-            concurrency=execute.concurrency,
-            rate=execute.rate,
-            burst=execute.burst,
-            failures_max=breaker.failures,
-            open_for=breaker.cooldown,
-            open_max=breaker.cooldown_max,
-        ),
-        backoff=queue.Backoff(base=settings.backoff.base, maximum=settings.backoff.max),
-        upkeep=Upkeep(
-            events_max=settings.retention.events_max,
-            journal_max=settings.retention.journal_max,
-            drain=max(execute.drain - CLOSING, timedelta(0)),
-            workers=observe.workers,
-        ),
-        stale_after=observe.stale_after,
-        consents=frozenset(settings.consents),
-    )
 
 
 def _first(group: BaseExceptionGroup[errors.FleetError] | None) -> BaseException | None:

@@ -37,19 +37,17 @@ class GateClosed(errors.FleetError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateLimits:
-    concurrency: int = 16
-    """Calls under way at once. A BMC or an API server answers in about a second when it is slow;
-    16 in parallel are then 16 a second, below the rate."""
-    rate: float = 50.0
-    """Calls a second, on average. Above the default client limits of controllers (20), below what
-    one API server gives many clients."""
-    burst: int = 100
+    concurrency: int
+    """Calls under way at once."""
+    rate: float
+    """Calls a second, on average."""
+    burst: int
     """Calls that may go at once after a quiet time."""
-    failures_max: int = 5
+    failures_max: int
     """Calls in a row without an answer before the breaker opens."""
-    open_for: timedelta = timedelta(seconds=10)
+    open_for: timedelta
     """First pause of the breaker; doubles while the probe fails."""
-    open_max: timedelta = timedelta(minutes=2)
+    open_max: timedelta
 
 
 @dataclass

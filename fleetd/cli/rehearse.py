@@ -104,6 +104,7 @@ def shape(outcome: Outcome) -> dict[str, Any]:
         "steps": outcome.steps,
         "simulatedSeconds": round(outcome.simulated.total_seconds()),
         "disruptions": [str(ref) for ref in outcome.disrupted],
+        "consent": outcome.consent,
         "held": {reason.value: count for reason, count in outcome.held.items()},
         "requests": outcome.requests,
         "writes": outcome.writes,
@@ -132,6 +133,8 @@ def _print(outcome: Outcome, *, each: bool) -> None:
     output.line(Text())
     if outcome.disrupted:
         output.line(Text(f"disrupted: {words.names(set(outcome.disrupted), most=6)}"))
+    if outcome.consent:
+        output.line(Text(f"a daemon asks for consent before it takes these: {outcome.consent}"))
     for reason, count in outcome.held.items():
         output.line(Text(f"held at some time: {count} by {reason.value}"))
     if outcome.hits:

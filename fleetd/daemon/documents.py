@@ -95,14 +95,12 @@ class Documents:
             around = Surroundings(catalogue=catalogue, folders={})
         self._surround(around)
         old = await asyncio.to_thread(records.decode_topology, self._rows)
-        orphans = records.decode_orphans(await self._store.load(records.ORPHANS))
-        retired = await self._store.load(records.RETIRED)
-        self._state.retired = frozenset(records.parse_ref(name) for name in retired)
-        if old is not None:
-            named = {ref: orphan for ref, orphan in orphans.items() if ref not in old.resources}
-            self._state.accept(old, named)
+        await acceptance.restore(self._state, self._store, old)
         regions = await self._store.load(records.REGIONS)
         self._set_policy([Region.model_validate_json(regions[name]) for name in sorted(regions)])
+
+    def nudge(self) -> None:
+        self.nudged.set()
 
     async def run(self) -> None:
         while True:
@@ -140,7 +138,7 @@ class Documents:
         if found is None:
             return
         self._signature = found.signature
-        self.asks = _asks(found.offer)
+        self.asks = found.offer.asks if found.offer is not None else ""
         if found.offer is None or found.offer.refused:
             complaint = found.offer.refused if found.offer is not None else found.complaint
             if complaint != self.complaint:
@@ -251,13 +249,6 @@ class Documents:
             ],
             surroundings=around,
         )
-
-
-def _asks(offer: acceptance.Offer | None) -> str:
-    if offer is None:
-        return ""
-    consent = acceptance.consent_id(offer.topology)
-    return consent if consent in offer.refused else ""
 
 
 def _kept(region: Region) -> bytes:

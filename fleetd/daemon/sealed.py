@@ -9,7 +9,7 @@ way out raises. The drivers at work, with their logins and caches, are not touch
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NoReturn
 
 from fleetd import errors
@@ -20,6 +20,16 @@ from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition
 from topology.catalogue import Component
 from topology.resource import Ref, Topology
+
+_SHUT = GateLimits(
+    concurrency=1,
+    rate=1.0,
+    burst=1,
+    failures_max=1,
+    open_for=timedelta(0),
+    open_max=timedelta(0),
+)
+"""Nobody comes as far as a gate."""
 
 
 class Sealed(errors.FleetError):
@@ -33,7 +43,7 @@ def tools(
     now: datetime,
 ) -> Tools:
     rules, clock, net = Rules(), _Still(now), _Nowhere()
-    gates = Gates(GateLimits(), clock)
+    gates = Gates(_SHUT, clock)
     rules.take(catalogue)
     rng = random.Random(0)  # noqa: S311 - nothing is ever retried
     return Tools(

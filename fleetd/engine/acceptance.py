@@ -30,6 +30,12 @@ class Offer:
     rows: Mapping[str, bytes | None]
     """What changes in the store's record of the accepted topology."""
 
+    @property
+    def asks(self) -> str:
+        """The consent that would have it taken; empty if none would, or none is needed."""
+        consent = consent_id(self.topology)
+        return consent if consent in self.refused else ""
+
 
 def offer(
     old: Topology,
@@ -56,6 +62,15 @@ def offer(
 def consent_id(topology: Topology) -> str:
     """What a person passes to agree to these documents, and to no others."""
     return f"accept-{topology.digest[:12]}"
+
+
+async def restore(state: State, store: Store, old: Topology | None) -> None:
+    """Put into force again what was when the daemon ended."""
+    orphans = records.decode_orphans(await store.load(records.ORPHANS))
+    retired = await store.load(records.RETIRED)
+    state.retired = frozenset(records.parse_ref(name) for name in retired)
+    if old is not None:
+        state.accept(old, {ref: one for ref, one in orphans.items() if ref not in old.resources})
 
 
 async def accept(state: State, store: Store, offered: Offer) -> None:

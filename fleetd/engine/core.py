@@ -1,13 +1,13 @@
 """
 The engine, put together: state, queues, gates, observer, planner, executor, supervisor.
 
-The daemon (`fleetd.app`) and the rehearsal on a simulated twin (`fleetd.sim.twin`) run the same
-one; they differ in clock, store and network, which come in as arguments.
+Drivers, clock, store and chance come in as arguments; a daemon around it is
+`fleetd.daemon.assembly`.
 """
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from fleetd.clock import Clock
@@ -28,14 +28,14 @@ from topology.resource import Ref
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """How fast, how much at once, how long."""
+    """How fast, how much at once, how long. All defaults stand in `fleetd.settings`."""
 
-    pace: Pace = field(default_factory=Pace)
-    gates: GateLimits = field(default_factory=GateLimits)
+    pace: Pace
+    gates: GateLimits
     backoff: queue.Backoff
-    upkeep: Upkeep = field(default_factory=Upkeep)
-    stale_after: timedelta = timedelta(minutes=5)
-    consents: frozenset[str] = frozenset()
+    upkeep: Upkeep
+    stale_after: timedelta
+    consents: frozenset[str]
 
 
 class Core:
@@ -47,17 +47,17 @@ class Core:
         clock: Clock,
         rng: random.Random,
         tuning: Tuning,
-        reads: Reads | None = None,
-        gates: Gates | None = None,
+        reads: Reads,
+        gates: Gates,
     ) -> None:
         """`reads` is that of the drivers' tools, `gates` are those that their requests pass."""
         self.tuning = tuning
         self.state = State(
             drivers,
             Policy(stale_after=tuning.stale_after, consents=tuning.consents),
-            reads or Reads(),
+            reads,
         )
-        self.gates = gates or Gates(tuning.gates, clock)
+        self.gates = gates
         widths = Widths(tuning.gates.concurrency, tuning.upkeep.workers)
         self.looks: queue.Queue[Ref] = queue.Queue(
             tuning.backoff,

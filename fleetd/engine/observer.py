@@ -38,17 +38,17 @@ def calm_pace(steady: timedelta, stale_after: timedelta) -> timedelta:
 class Pace:
     """How often things are looked at."""
 
-    steady: timedelta = timedelta(seconds=30)
-    """A Ready thing. 2,000 of them are 67 looks a second, most of them answered from a cache."""
-    calm: timedelta = timedelta(seconds=120)
+    steady: timedelta
+    """A Ready thing."""
+    calm: timedelta
     """A Ready thing whose changes wake us, or that nobody but us changes. A look now and then finds
     what no watch tells."""
-    moving: timedelta = timedelta(seconds=5)
+    moving: timedelta
     """A thing on its way to Ready: people wait for it. What is not there yet is looked at as
     rarely as what is Ready: it changes only by our own doing, and that is looked at at once."""
-    deadline: timedelta = timedelta(seconds=20)
-    """One look. Longer than a slow BMC (3 s) and an API server's own time-outs (10 s)."""
-    grace: timedelta = timedelta(seconds=60)
+    deadline: timedelta
+    """One look."""
+    grace: timedelta
     """How long a thing that was Ready may fail before it counts as not Ready."""
 
 

@@ -45,8 +45,8 @@ class Backoff:
     """Exponential, capped, with full jitter on the upper half: delays spread over
     [cap/2, cap], so that a thousand keys that failed together do not come back together."""
 
-    base: timedelta = timedelta(seconds=1)
-    maximum: timedelta = timedelta(minutes=5)
+    base: timedelta
+    maximum: timedelta
 
     def delay(self, failures: int, rng: random.Random) -> timedelta:
         # 2**20 base seconds are twelve days; beyond that only the maximum matters.

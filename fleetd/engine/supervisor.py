@@ -23,17 +23,18 @@ from topology.resource import Ref
 
 _log = structlog.stdlib.get_logger("fleetd.supervisor")
 
+TRIM_EVERY = timedelta(minutes=10)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
     """What the daemon keeps, and how it stops."""
 
-    events_max: int = 100_000
-    journal_max: int = 100_000
-    trim_every: timedelta = timedelta(minutes=10)
-    drain: timedelta = timedelta(seconds=8)
-    """Of the 10 s that a stop may take; the rest is for closing the store."""
-    workers: int = 256
+    events_max: int
+    journal_max: int
+    drain: timedelta
+    """How long steps in flight may finish."""
+    workers: int
     """Looks under way at once, over all backends; each backend's gate allows a few of them."""
 
 
@@ -91,4 +92,4 @@ class Supervisor:
             await self._store.trim(
                 events_max=self._upkeep.events_max, journal_max=self._upkeep.journal_max
             )
-            await asyncio.sleep(self._upkeep.trim_every.total_seconds())
+            await asyncio.sleep(TRIM_EVERY.total_seconds())

@@ -90,6 +90,8 @@ class Outcome:
     """Faults of the way, and mishaps, that were met."""
     before: tuple[str, ...] = ()
     """What happened before a breach of an invariant; empty if there was none."""
+    consent: str = ""
+    """What a daemon would ask for before it takes these documents; empty if nothing."""
 
     @property
     def last_line(self) -> str:
@@ -178,6 +180,7 @@ class _Rehearsal:
                 **{" ".join(cell): count for cell, count in sorted(mishaps.hits.items())},
             },
             before=_before(world),
+            consent=self._twin.documents.asks if self._twin is not None else "",
         )
 
     async def _bring_up(self, stage: _Stage, topology: Topology) -> None:
@@ -206,6 +209,8 @@ class _Rehearsal:
         rest = ROUNDS * daemon.core.tuning.pace.calm.total_seconds()
 
         def done() -> bool:
+            if daemon.documents.complaint:
+                return True
             self._note_holds(daemon)
             passed = world.elapsed() - began
             if self._progress is not None:
@@ -272,6 +277,8 @@ def _verdict(daemon: Twin, world: World, *, reached: bool) -> str:
         if isinstance(first, Breach):
             return f"{first.words} ({first.where})"
         return f"the simulator failed: {type(first).__name__}: {first}"
+    if daemon.documents.complaint:
+        return f"a daemon would refuse these documents: {daemon.documents.complaint}"
     if not reached:
         return _blame(daemon)
     held = [

@@ -1,5 +1,5 @@
 """
-A daemon on a simulated world: the same planner, executor, drivers and clients, in virtual time.
+A daemon on a simulated world: the same as any other (`fleetd.daemon.assembly`), in virtual time.
 
 What is missing is what virtual time has no use for: files, HTTP, signals. Whoever rehearses a
 change and whoever sweeps crash points runs this. The world and the store outlive a daemon; the
@@ -7,25 +7,20 @@ next one is started on them (`live` again).
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from fleetd.engine import acceptance, loading, queue, records, recovery
-from fleetd.engine.commands import Commands
-from fleetd.engine.core import Core, Tuning
-from fleetd.engine.observer import Pace, calm_pace
-from fleetd.engine.supervisor import Upkeep
-from fleetd.gate import GateLimits, Gates
-from fleetd.kube.clusters import Clusters
-from fleetd.net import Network, Ways
+from fleetd.daemon.assembly import Assembly, Door
+from fleetd.engine import acceptance, records
+from fleetd.engine.records import Surroundings
+from fleetd.net import Network
 from fleetd.plan.policy import Policy
+from fleetd.settings import ObserveSettings, Settings
 from fleetd.sim.keys import Keys
 from fleetd.sim.world import World
 from fleetd.store.base import Store
-from fleetd.tools import Rules, Tools
-from fleetd.vocabulary import Condition, Driver, Truth
+from fleetd.vocabulary import Condition, Truth
 from topology.catalogue import Component
 from topology.resource import EMPTY, Ref, Topology
 
@@ -42,24 +37,6 @@ class Wanted:
     policy: Policy
 
 
-def tuning(policy: Policy) -> Tuning:
-    """As a daemon has them by default, with fewer workers."""
-    return Tuning(
-        pace=Pace(
-            steady=timedelta(seconds=60),
-            calm=calm_pace(timedelta(seconds=60), policy.stale_after),
-            moving=timedelta(seconds=5),
-            deadline=timedelta(seconds=20),
-            grace=timedelta(seconds=90),
-        ),
-        gates=GateLimits(concurrency=8, rate=20.0, burst=40),
-        backoff=queue.Backoff(),
-        upkeep=Upkeep(workers=WORKERS),
-        stale_after=policy.stale_after,
-        consents=policy.consents,
-    )
-
-
 class WallClock:
     """The daemon's: that of the world, but for what is wrong with it. Monotonic time never is."""
 
@@ -73,88 +50,68 @@ class WallClock:
         return self._world.elapsed()
 
 
-class Twin:
+class Given:
+    """Documents that were never files: those that a twin was made for, brought once."""
+
+    def __init__(self, wanted: Wanted, keys: Keys, door: Door) -> None:
+        self._wanted = wanted
+        self._keys = keys
+        self._door = door
+        self._rows: Mapping[str, bytes] = {}
+        self.asks = ""
+        self.complaint = ""
+        """Why they are not taken; empty if they are."""
+
+    def nudge(self) -> None:
+        """They are brought once; looking again finds the same."""
+
+    async def restore(self) -> None:
+        door, policy = self._door, self._wanted.policy
+        self._rows = await door.store.load(records.ACCEPTED)
+        door.surrounded(Surroundings(catalogue=self._wanted.catalogue, folders={}))
+        await acceptance.restore(door.state, door.store, records.decode_topology(self._rows))
+        door.state.set_policy(replace(policy, stale_after=door.state.policy.stale_after))
+
+    async def run(self) -> None:
+        """What needs consent is consented to: whoever has it tried wants to see what it does."""
+        state = self._door.state
+        old = state.declared if state.declared.resources else EMPTY
+        consents = set(state.policy.consents)
+        offered = acceptance.offer(old, self._wanted.topology, self._rows, consents)
+        if offered.asks:
+            self.asks = offered.asks
+            consents.add(self.asks)
+            offered = acceptance.offer(old, self._wanted.topology, self._rows, consents)
+        if offered.refused:
+            self.complaint = offered.refused
+            return
+        await acceptance.accept(state, self._door.store, offered)
+        self._keys.also(state.everything)
+        self._door.taken()
+
+
+class Twin(Assembly[Given]):
     """One daemon's life on a world."""
 
     def __init__(
         self, world: World, net: Network, store: Store, wanted: Wanted, modules: Sequence[str]
     ) -> None:
         self.world = world
-        self.store = store
-        self.wanted = wanted
-        self.clock = WallClock(world)
-        rng = world.stream("daemon")
-        self._rng: random.Random = rng
-        tuned = tuning(wanted.policy)
-        gates = Gates(tuned.gates, self.clock)
-        self.clusters = Clusters(net.kube, gates=gates, clock=self.clock, rng=rng, wake=self._wake)
-        self._rules = rules = Rules()
-        rules.take(wanted.catalogue)
-        self._keys = Keys(world, wanted.topology)
-        tools = Tools(
-            clock=self.clock,
-            clusters=self.clusters,
-            net=Ways(net, gates, self.clock),
-            secrets=self._keys,
-            rules=rules,
-            fleet=self,
-        )
-        self.drivers: Mapping[str, Driver] = loading.load(modules, tools)
-        self.core = Core(
-            drivers=self.drivers,
+        keys = Keys(world, wanted.topology)
+        super().__init__(
+            Settings(drivers=tuple(modules), observe=ObserveSettings(workers=WORKERS)),
+            net=net,
             store=store,
-            clock=self.clock,
-            rng=rng,
-            tuning=tuned,
-            gates=gates,
-            reads=rules.reads,
+            clock=WallClock(world),
+            rng=world.stream("daemon"),
+            keeper=lambda _: keys,
+            source=lambda door: Given(wanted, keys, door),
         )
-        self.core.state.set_policy(wanted.policy)
-        self.commands = Commands(
-            self.core.state,
-            store,
-            self.clock,
-            wake=self._wake,
-            asked=lambda: "",
-            nudge=lambda: None,
-        )
-
-    def _wake(self, ref: Ref) -> None:
-        """The core is made of drivers, drivers of tools, and tools wake the core."""
-        self.core.wake(ref)
-
-    def topology(self) -> Topology:
-        self._rules.reads.note()
-        return self.core.state.view.topology
-
-    def everything(self) -> Topology:
-        self._rules.reads.note()
-        return self.core.state.everything
-
-    def ready(self, ref: Ref) -> Condition | None:
-        return self.core.state.view.ready.get(ref)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set; as `fleetd.app.Daemon.run` does it."""
-        state = self.core.state
-        rows = await self.store.load(records.ACCEPTED)
-        old = records.decode_topology(rows) or EMPTY
-        orphans = records.decode_orphans(await self.store.load(records.ORPHANS))
-        retired = await self.store.load(records.RETIRED)
-        state.retired = frozenset(records.parse_ref(name) for name in retired)
-        state.accept(old, {ref: one for ref, one in orphans.items() if ref not in old.resources})
-        await self.commands.restore()
-        backoff = self.core.tuning.backoff
-        await recovery.recover(state, self.store, self.clock, backoff, self._rng)
-        # Whoever runs a twin on these documents has agreed to them.
-        offered = acceptance.offer(old, self.wanted.topology, rows, state.policy.consents)
-        await acceptance.accept(state, self.store, offered)
-        if state.everything is not self.wanted.topology:
-            self._keys.also(state.everything)
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(self.clusters.run(), name="clusters")
-            await self.core.supervisor.run(stop)
-            watching.cancel()
+        """On a store that is open, until `stop` is set."""
+        await self.restore()
+        await super().run(stop)
 
     def all_ready(self) -> bool:
         view = self.core.state.view

@@ -10,11 +10,12 @@ from datetime import timedelta
 from fleetd.clock import LoopClock
 from fleetd.engine import acceptance, records, recovery
 from fleetd.engine.commands import Commands
-from fleetd.engine.core import Core, Tuning
-from fleetd.engine.queue import Backoff
+from fleetd.engine.core import Core
 from fleetd.engine.state import State
-from fleetd.engine.supervisor import Upkeep
+from fleetd.gate import Gates
+from fleetd.reads import Reads
 from fleetd.store.memory import MemoryStore
+from tests import defaults
 from tests.toy.driver import ToyDriver
 from tests.toy.universe import START, Fault, InProcessWire, Power, PowerCut, PoweredStore
 from tests.toy.world import World
@@ -69,13 +70,15 @@ class Life:
             await self.store.open()
         wire = InProcessWire(self.world, self.clock, power, Fault(self.rng))
         store = PoweredStore(self.store, power)
-        backoff = Backoff()
+        tuning = defaults.tuning(workers=16)
         core = Core(
             drivers={"toy": ToyDriver(wire, self.clock)},
             store=store,
             clock=self.clock,
             rng=self.rng,
-            tuning=Tuning(backoff=backoff, upkeep=Upkeep(workers=16)),
+            tuning=tuning,
+            reads=Reads(),
+            gates=Gates(tuning.gates, self.clock),
         )
         commands = Commands(
             core.state,
@@ -85,9 +88,10 @@ class Life:
             asked=lambda: self.asked,
             nudge=lambda: None,
         )
-        await _restore(core.state, store)
+        old = records.decode_topology(await store.load(records.ACCEPTED))
+        await acceptance.restore(core.state, store, old)
         await commands.restore()
-        await recovery.recover(core.state, store, self.clock, backoff, self.rng)
+        await recovery.recover(core.state, store, self.clock, tuning.backoff, self.rng)
         running = asyncio.create_task(core.supervisor.run(asyncio.Event()), name="daemon")
         try:
             yield Daemon(core, commands, store)
@@ -96,13 +100,3 @@ class Life:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError, PowerCut, BaseExceptionGroup):
                 await running
-
-
-async def _restore(state: State, store: PoweredStore) -> None:
-    """As `Documents.restore`, for fleets that were never files."""
-    old = records.decode_topology(await store.load(records.ACCEPTED))
-    orphans = records.decode_orphans(await store.load(records.ORPHANS))
-    retired = await store.load(records.RETIRED)
-    state.retired = frozenset(records.parse_ref(name) for name in retired)
-    if old is not None:
-        state.accept(old, {ref: one for ref, one in orphans.items() if ref not in old.resources})

@@ -13,10 +13,10 @@ from structlog import testing
 from fleetd.clock import LoopClock
 from fleetd.daemon.documents import Documents
 from fleetd.engine import recovery
-from fleetd.engine.queue import Backoff
 from fleetd.engine.state import State
 from fleetd.plan.policy import Policy
 from fleetd.store.memory import MemoryStore
+from tests import defaults
 from tests.toy.universe import START
 from topology import read
 from topology.resource import Ref
@@ -38,7 +38,7 @@ async def _daemon(store: MemoryStore, folder: Path, consents: Sequence[str] = ()
         taken=lambda: None,
     )
     await documents.restore()
-    await recovery.recover(state, store, LoopClock(START), Backoff(), random.Random(1))
+    await recovery.recover(state, store, LoopClock(START), defaults.BACKOFF, random.Random(1))
     await documents.look()
     return documents
 

@@ -23,6 +23,7 @@ from fleetd.vocabulary import (
     Truth,
     Waiting,
 )
+from tests import defaults
 from tests.engine.stage import Stage, fleet, thing
 from tests.toy.universe import START
 from topology.resource import Ref, Resource
@@ -40,7 +41,7 @@ def test_things_are_made_in_the_order_of_their_needs() -> None:
 
 
 def test_a_converged_fleet_is_looked_at_and_left_alone() -> None:
-    """Over an hour: one write per thing, a look every half minute or so, no more."""
+    """Over an hour: one write per thing, a look every minute or so, no more."""
 
     async def main() -> tuple[int, int]:
         stage = Stage(fleet(thing("a"), thing("b")))
@@ -49,7 +50,8 @@ def test_a_converged_fleet_is_looked_at_and_left_alone() -> None:
 
     applied, looked = loop.run(main())
     assert applied == 2
-    assert 2 * 3600 / 33 <= looked <= 2 * 3600 / 27 + 6
+    steady = defaults.TUNING.pace.steady.total_seconds()
+    assert 2 * 3600 / (steady * 1.1) <= looked <= 2 * 3600 / (steady * 0.9) + 6
 
 
 def test_a_step_that_fails_is_retried_ever_more_slowly_and_stops_nobody_else() -> None:

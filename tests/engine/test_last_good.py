@@ -13,12 +13,13 @@ from fleetd.daemon.sealed import Sealed
 from fleetd.engine import records
 from fleetd.engine.records import Surroundings
 from fleetd.engine.state import State
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.plan.policy import Policy
 from fleetd.secrets import Secret
 from fleetd.store.memory import MemoryStore
 from fleetd.tools import Rules
+from tests import defaults
 from tests.engine.test_acceptance import EXAMPLE
 from tests.toy.universe import START
 from topology import catalogue_load
@@ -37,7 +38,7 @@ class Daemon:
 
         clusters = Clusters(
             nowhere,  # pyright: ignore[reportArgumentType]
-            gates=Gates(GateLimits(), LoopClock(START)),
+            gates=Gates(defaults.LIMITS, LoopClock(START)),
             clock=LoopClock(START),
             rng=random.Random(1),
             wake=lambda _: None,

@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from fleetd.engine.queue import ROUTINE, SOON, URGENT, Backoff, Lanes, Queue
+from fleetd.engine.queue import ROUTINE, SOON, URGENT, Lanes, Queue
 from fleetd.sim import loop
+from tests import defaults
 
 
 def _queue(keys_max: int = 100) -> Queue[str]:
-    return Queue(Backoff(), random.Random(1), keys_max)
+    return Queue(defaults.BACKOFF, random.Random(1), keys_max)
 
 
 def _seconds(count: float) -> timedelta:
@@ -111,7 +112,7 @@ def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
 
 def test_keys_that_failed_together_do_not_come_back_together() -> None:
     """Jitter spreads a thousand retries over half of the delay."""
-    backoff = Backoff()
+    backoff = defaults.BACKOFF
     rng = random.Random(7)
     delays = [backoff.delay(5, rng).total_seconds() for _ in range(1000)]
 
@@ -182,7 +183,7 @@ def test_work_on_one_key_is_serial_and_on_many_is_parallel() -> None:
 def _laned(widths: dict[str, int]) -> Queue[str]:
     """The lane of a key is its first letter."""
     lanes: Lanes[str] = Lanes(lambda key: key[0], lambda lane: widths[lane])
-    return Queue(Backoff(), random.Random(1), lanes=lanes)
+    return Queue(defaults.BACKOFF, random.Random(1), lanes=lanes)
 
 
 async def _now(queue: Queue[str]) -> list[str]:

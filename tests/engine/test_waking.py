@@ -8,6 +8,7 @@ import pytest
 
 from fleetd.sim import loop
 from fleetd.vocabulary import Observation, Step
+from tests import defaults
 from tests.engine.stage import Scripted, Stage, fleet, thing
 from topology.resource import Ref, Resource
 
@@ -62,7 +63,8 @@ def test_who_could_not_be_looked_at_counts_against_nobody() -> None:
     driver, errors = play(900)
     assert set(errors.values()) == {"there is no way yet"}
     looks = driver.looks("neighbour")
-    assert max(later - at for at, later in itertools.pairwise(looks)) < 40
+    usual = defaults.TUNING.pace.steady.total_seconds()
+    assert max(later - at for at, later in itertools.pairwise(looks)) < usual * 4 / 3
 
 
 @pytest.mark.parametrize("opens", [200.0, OPENS])

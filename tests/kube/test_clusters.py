@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube import cache, clusters, errors
 from fleetd.kube.transport import Request
 from fleetd.secrets import Secret
 from fleetd.sim import loop
+from tests import defaults
 from tests.kube.shelf import BOX, GROUP, Shelf
 from topology.resource import Ref
 
@@ -29,7 +30,7 @@ class Stage:
         self.woken: list[Ref] = []
         self.clusters = clusters.Clusters(
             lambda kubeconfig: self.shelves[kubeconfig.reveal()],
-            gates=Gates(GateLimits(), LoopClock(START)),
+            gates=Gates(defaults.LIMITS, LoopClock(START)),
             clock=LoopClock(START),
             rng=random.Random(1),
             wake=self.woken.append,

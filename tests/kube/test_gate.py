@@ -1,6 +1,7 @@
 """The gate of a backend: concurrency, rate, and a breaker that keeps the dead from the living."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from fleetd.clock import LoopClock
 from fleetd.gate import Gate, GateClosed, GateLimits, Gates
 from fleetd.sim import loop
+from tests import defaults
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -20,7 +22,7 @@ def test_no_more_calls_are_under_way_than_allowed() -> None:
     """Concurrency two: the third call waits for one of the first two, and the wait is counted."""
 
     async def main() -> tuple[int, float, float]:
-        gate = _gate(GateLimits(concurrency=2, rate=1000, burst=1000))
+        gate = _gate(replace(defaults.LIMITS, concurrency=2, rate=1000, burst=1000))
         most = now = 0
 
         async def call() -> None:
@@ -43,7 +45,7 @@ def test_calls_beyond_the_burst_keep_to_the_rate() -> None:
     """After a burst of five, ten calls at two a second take five seconds."""
 
     async def main() -> float:
-        gate = _gate(GateLimits(concurrency=100, rate=2, burst=5))
+        gate = _gate(replace(defaults.LIMITS, concurrency=100, rate=2, burst=5))
         for _ in range(15):
             async with gate.passing():
                 pass
@@ -56,7 +58,7 @@ def test_a_cancelled_waiter_gives_its_token_back() -> None:
     """A call that never went does not slow the next one."""
 
     async def main() -> float:
-        gate = _gate(GateLimits(concurrency=100, rate=1, burst=1))
+        gate = _gate(replace(defaults.LIMITS, concurrency=100, rate=1, burst=1))
         async with gate.passing():
             pass
 
@@ -78,7 +80,7 @@ def test_the_breaker_opens_after_silence_and_refuses_at_once() -> None:
     """Five calls without an answer; the sixth is refused without waiting, and says for how long."""
 
     async def main() -> tuple[bool, float, str]:
-        gate = _gate(GateLimits(failures_max=5, open_for=timedelta(seconds=10)))
+        gate = _gate(replace(defaults.LIMITS, failures_max=5, open_for=timedelta(seconds=10)))
         for _ in range(5):
             async with gate.passing():
                 gate.silent()
@@ -98,7 +100,7 @@ def test_one_answer_between_silences_keeps_the_breaker_closed() -> None:
     """One dead machine among healthy ones does not close the door on all of them."""
 
     async def main() -> bool:
-        gate = _gate(GateLimits(failures_max=3))
+        gate = _gate(replace(defaults.LIMITS, failures_max=3))
         for _ in range(20):
             gate.silent()
             gate.silent()
@@ -112,7 +114,7 @@ def test_after_the_pause_one_probe_goes_and_its_answer_decides() -> None:
     """A silent probe doubles the pause; an answered one opens the door for all."""
 
     async def main() -> list[object]:
-        gate = _gate(GateLimits(failures_max=1, open_for=timedelta(seconds=10)))
+        gate = _gate(replace(defaults.LIMITS, failures_max=1, open_for=timedelta(seconds=10)))
         gate.silent()
         story: list[object] = []
         await asyncio.sleep(10)
@@ -139,7 +141,7 @@ def test_one_dead_backend_does_not_slow_another() -> None:
     """Backends share nothing: a hundred hanging calls to one leave the other free."""
 
     async def main() -> float:
-        gates = Gates(GateLimits(concurrency=4), LoopClock(START))
+        gates = Gates(replace(defaults.LIMITS, concurrency=4), LoopClock(START))
 
         async def hang() -> None:
             async with gates.of("cluster:dead").passing():

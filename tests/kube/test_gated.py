@@ -2,21 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube import errors
 from fleetd.kube.gated import GatedTransport
 from fleetd.kube.transport import Request, Response
 from fleetd.sim import loop
+from tests import defaults
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 ASK = Request(method="GET", path="/version")
-LIMITS = GateLimits(failures_max=3, open_for=timedelta(seconds=10))
+LIMITS = replace(defaults.LIMITS, failures_max=3, open_for=timedelta(seconds=10))
 
 
 @dataclass

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from fleetd import net
 from fleetd.clock import SystemClock
 from fleetd.gate import GateClosed, GateLimits, Gates
 from fleetd.kube import config, http
+from tests import defaults
 from tests.kube import wire
 
 DEAD = ("openbao:dead", "metal:dead")
 REFUSAL = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-TIGHT = GateLimits(concurrency=2, failures_max=3, open_for=timedelta(minutes=1))
+TIGHT = replace(defaults.LIMITS, concurrency=2, failures_max=3, open_for=timedelta(minutes=1))
 
 
 class Real:

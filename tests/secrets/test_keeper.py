@@ -13,7 +13,7 @@ import pytest
 
 from fleetd.clock import LoopClock
 from fleetd.daemon.keeper import Keeper
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.secrets import Secret, SecretError
 from fleetd.sim import loop
@@ -21,6 +21,7 @@ from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.ledger import Ledger
 from fleetd.sim.net import SimNetwork
 from fleetd.sim.world import World
+from tests import defaults
 from tests.secrets import canary
 from topology.resource import Facts, Ref, Resource
 
@@ -39,7 +40,7 @@ class Scene:
         self.climate = Climate(self.world, Ledger())
         self.clusters = Clusters(
             SimNetwork(self.world, self.climate).kube,
-            gates=Gates(GateLimits(), LoopClock(START)),
+            gates=Gates(defaults.LIMITS, LoopClock(START)),
             clock=LoopClock(START),
             rng=random.Random(1),
             wake=lambda _: None,

@@ -11,7 +11,7 @@ import requests
 
 from drivers.openbao.client import Bao, Kept
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube import errors
 from fleetd.kube.clusters import Clusters
 from fleetd.kube.secretview import SecretView
@@ -21,6 +21,7 @@ from fleetd.sim.faults import Climate
 from fleetd.sim.ledger import Ledger
 from fleetd.sim.net import SimNetwork
 from fleetd.sim.world import HttpRequest, HttpResponse, World
+from tests import defaults
 from tests.secrets import canary
 
 START = datetime(2026, 3, 3, tzinfo=UTC)
@@ -48,7 +49,7 @@ def test_secrets_are_read_by_name_and_never_collected() -> None:
         net = SimNetwork(world, Climate(world, ledger))
         clusters = Clusters(
             net.kube,
-            gates=Gates(GateLimits(), clock),
+            gates=Gates(defaults.LIMITS, clock),
             clock=clock,
             rng=random.Random(1),
             wake=lambda _: None,

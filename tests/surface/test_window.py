@@ -8,10 +8,12 @@ import pytest
 from fleetd.clock import LoopClock
 from fleetd.daemon.window import Window
 from fleetd.engine.answers import FAULT
-from fleetd.engine.core import Core, Tuning
-from fleetd.engine.queue import Backoff
+from fleetd.engine.core import Core
+from fleetd.gate import Gates
+from fleetd.reads import Reads
 from fleetd.store.memory import MemoryStore
 from fleetd.vocabulary import Condition, Driver, Truth
+from tests import defaults
 from tests.plan.fleets import World, ref, thing
 from tests.toy.universe import START
 
@@ -39,7 +41,9 @@ def test_a_driver_that_fails_over_its_facts_is_a_condition_and_not_an_error(said
         store=MemoryStore(),
         clock=LoopClock(START),
         rng=random.Random(1),
-        tuning=Tuning(backoff=Backoff()),
+        tuning=defaults.TUNING,
+        reads=Reads(),
+        gates=Gates(defaults.LIMITS, LoopClock(START)),
     )
     world = World.of(thing("agent/a"))
     world.up("agent/a")

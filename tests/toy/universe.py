@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleetd.clock import LoopClock
-from fleetd.engine import queue, recovery
-from fleetd.engine.core import Core, Tuning
+from fleetd.engine import recovery
+from fleetd.engine.core import Core
 from fleetd.engine.state import State
-from fleetd.engine.supervisor import Upkeep
+from fleetd.gate import Gates
 from fleetd.plan.policy import Policy
+from fleetd.reads import Reads
 from fleetd.store.base import Entry, Intent, Recorded, Store
 from fleetd.vocabulary import Driver, Ending, Event
+from tests import defaults
 from tests.toy.driver import ToyDriver
 from tests.toy.world import World
 from topology.resource import Ref, Topology
@@ -194,12 +196,15 @@ class Daemon:
     state: State = field(init=False)
 
     def __post_init__(self) -> None:
+        tuning = defaults.tuning(workers=WORKERS)
         self._core = Core(
             drivers={"toy": self.driver},
             store=self.store,
             clock=self.clock,
             rng=self.rng,
-            tuning=Tuning(backoff=queue.Backoff(), upkeep=Upkeep(workers=WORKERS)),
+            tuning=tuning,
+            reads=Reads(),
+            gates=Gates(tuning.gates, self.clock),
         )
         self.state = self._core.state
         self.executor = self._core.executor

@@ -15,7 +15,7 @@ from typing import Any
 
 from drivers.ceph.driver import CephDriver
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
 from fleetd.secrets import Secret
@@ -30,6 +30,7 @@ from fleetd.sim.truth import Machine
 from fleetd.sim.world import World
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Failed, Observation, Step, Truth
+from tests import defaults
 from topology import catalogue_load, load
 from topology import compile as compiler
 from topology.examples import large
@@ -197,7 +198,7 @@ async def stage(topology: Topology = ONE_ZONE, seed: int = 1) -> AsyncGenerator[
     rules = Rules()
     rules.take(COMPONENTS)
     clock = LoopClock(START)
-    gates = Gates(GateLimits(), clock)
+    gates = Gates(defaults.LIMITS, clock)
     clusters = Clusters(
         net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
     )

@@ -19,7 +19,7 @@ from drivers.flux.driver import FluxDriver
 from drivers.greenhouse.driver import GreenhouseDriver
 from drivers.kubernetes.driver import KubernetesDriver
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
 from fleetd.secrets import Secret
@@ -33,6 +33,7 @@ from fleetd.sim.sites import git
 from fleetd.sim.world import World
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Driver, Failed, Observation, Step, Truth
+from tests import defaults
 from tests.conformance.driver import suite
 from topology import catalogue_load, load
 from topology import compile as compiler
@@ -201,7 +202,7 @@ async def opened(*names: str, seed: int = 1) -> AsyncGenerator[Stage]:
     climate = Climate(world, ledger)
     clock = LoopClock(START)
     net = SimNetwork(world, climate)
-    gates = Gates(GateLimits(), clock)
+    gates = Gates(defaults.LIMITS, clock)
     clusters = Clusters(
         net.kube, gates=gates, clock=clock, rng=random.Random(seed), wake=lambda _: None
     )

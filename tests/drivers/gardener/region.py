@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
 from fleetd.sim import build, keys
@@ -27,6 +27,7 @@ from fleetd.sim.sites import garden, metal
 from fleetd.sim.world import World
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Driver, Failed, Observation, Step, Truth
+from tests import defaults
 from tests.conformance.driver import suite
 from topology import catalogue_load, load
 from topology import compile as compiler
@@ -173,7 +174,7 @@ async def region(known: Topology = MINIMAL, seed: int = 1) -> AsyncGenerator[Reg
     rules = Rules()
     rules.take(COMPONENTS)
     clock = LoopClock(build.START)
-    gates = Gates(GateLimits(), clock)
+    gates = Gates(defaults.LIMITS, clock)
     clusters = Clusters(
         net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
     )

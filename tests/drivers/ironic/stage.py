@@ -13,7 +13,7 @@ from typing import Any
 
 from drivers.ironic.driver import IronicDriver
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
 from fleetd.sim import loop
@@ -28,6 +28,7 @@ from fleetd.sim.truth import Machine
 from fleetd.sim.world import World
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Failed, Observation, Step, Truth
+from tests import defaults
 from topology import catalogue_load, load
 from topology import compile as compiler
 from topology.resource import Ref, Resource, Topology
@@ -136,7 +137,7 @@ def play(act: Callable[[Stage], Coroutine[Any, Any, None]], seed: int = 1) -> No
         rules = Rules()
         rules.take(COMPONENTS)
         clock = LoopClock(START)
-        gates = Gates(GateLimits(), clock)
+        gates = Gates(defaults.LIMITS, clock)
         clusters = Clusters(
             net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
         )

@@ -19,7 +19,7 @@ from typing import Any
 from drivers.eso.driver import EsoDriver
 from drivers.openbao.driver import OpenBaoDriver
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
 from fleetd.secrets import Secret
@@ -36,6 +36,7 @@ from fleetd.sim.sites import openbao as site
 from fleetd.sim.world import World
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Driver, Failed, Observation, Step, Truth
+from tests import defaults
 from topology import catalogue_load, load
 from topology import compile as compiler
 from topology.examples import large
@@ -299,7 +300,7 @@ async def opened(topology: Topology = MINIMAL, seed: int = 1) -> AsyncGenerator[
     climate = Climate(world, ledger)
     net = SimNetwork(world, climate)
     clock = LoopClock(START)
-    gates = Gates(GateLimits(), clock)
+    gates = Gates(defaults.LIMITS, clock)
     clusters = Clusters(
         net.kube, gates=gates, clock=clock, rng=random.Random(seed), wake=lambda _: None
     )

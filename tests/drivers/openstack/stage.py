@@ -19,7 +19,7 @@ from typing import Any
 from drivers.openstack.controlplane import ControlPlaneDriver
 from drivers.openstack.driver import OpenStackDriver
 from fleetd.clock import LoopClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube import facts
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
@@ -44,6 +44,7 @@ from fleetd.sim.truth import Machine
 from fleetd.sim.world import World
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition, Driver, Failed, Step, Truth
+from tests import defaults
 from topology import catalogue_load, load
 from topology import compile as compiler
 from topology.examples import large
@@ -244,7 +245,7 @@ async def stage(seed: int = 1) -> AsyncGenerator[Stage]:
     rules = Rules()
     rules.take(COMPONENTS)
     clock = LoopClock(START)
-    gates = Gates(GateLimits(), clock)
+    gates = Gates(defaults.LIMITS, clock)
     clusters = Clusters(
         net.kube, gates=gates, clock=clock, rng=random.Random(1), wake=lambda _: None
     )
