@@ -1,8 +1,9 @@
 """
 What a driver is given when it is made: the clock, the ways out, and the rules to judge by.
 
-A driver keeps nothing between calls but this. Everything in it works the same against the real
-world and the simulated one; which of the two it is, only `fleetd.app` and `fleetd.sim` know.
+A driver keeps nothing between calls but this; what far sides answered is kept by `polls`.
+Everything in it works the same against the real world and the simulated one; which of the two it
+is, only `fleetd.app` and `fleetd.sim` know.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.reads import Reads
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Clock, Condition, Driver
@@ -88,6 +90,7 @@ class Tools:
     clock: Clock
     clusters: Clusters
     net: Ways
+    polls: Polls
     secrets: SecretReader
     rules: Rules
     fleet: Fleet

@@ -13,9 +13,9 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.gardener import client, manifests
-from drivers.gardener.login import Login
 from fleetd import secrets
 from fleetd.kube import errors, facts
+from fleetd.login import Login
 from fleetd.objects import ObjectDriver
 from fleetd.tools import Tools
 from topology.resource import Ref, Resource

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from drivers.gardener import checks, credentials, manifests, profiles, shoots
-from drivers.gardener.login import Login
 from fleetd import objects, secrets
 from fleetd.kube import errors, facts, transport
+from fleetd.login import Login
 from fleetd.objects import DELETE, Manifest, ObjectDriver
 from fleetd.tools import Tools
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step

@@ -55,7 +55,6 @@ class Known:
 
 @dataclass(slots=True)
 class Index:
-    at: datetime
     by_address: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Names of BMCs."""
     by_uuid: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -67,7 +66,6 @@ class Bmcs:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._known: dict[str, Known] = {}
-        self._indexes: dict[str, Index] = {}
         self._machines = Machines()
 
     def forget(self, name: str) -> None:
@@ -125,12 +123,13 @@ class Bmcs:
 
     async def index(self, backend: str) -> Index:
         """Over all BMCs and Servers of a region."""
-        now = self._tools.clock.now()
-        found = self._indexes.get(backend)
-        if found is not None and now - found.at < INDEX_AGE:
-            return found
+        return await self._tools.polls.get(
+            backend, "bmcs", lambda: self._index(backend), lambda _: INDEX_AGE
+        )
+
+    async def _index(self, backend: str) -> Index:
         cache = await self._tools.clusters.cache(backend, manifests.GROUP, "BMC")
-        made = Index(now)
+        made = Index()
         bad: list[str] = []
         async for bmc in cache.each():
             name = str(bmc["metadata"]["name"])
@@ -147,7 +146,6 @@ class Bmcs:
                 bmc_name = str(server["spec"].get("bmcRef", {}).get("name") or "")
                 if uuid and bmc_name:
                     made.by_uuid.setdefault(uuid, []).append(bmc_name)
-        self._indexes[backend] = made
         return made
 
     async def same_machine(self, want: Resource, answer: Answer, *, enrolled: bool) -> str:

@@ -21,10 +21,11 @@ from drivers.ironcore import manifests
 from drivers.ironcore.bmcs import Bmcs
 from fleetd import objects, redfish, secrets
 from fleetd.kube import errors, facts, transport
+from fleetd.login import Login
 from fleetd.objects import Manifest, ObjectDriver
 from fleetd.tools import Tools
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
-from topology.resource import Facts, Ref, Resource
+from topology.resource import Facts, Resource
 
 SECRET = "write-bmc-secret"  # noqa: S105 - the name of a verb
 QUARANTINE = "quarantine"
@@ -43,6 +44,7 @@ class IroncoreDriver(ObjectDriver):
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
         self._bmcs = Bmcs(tools)
+        self._login = Login(tools)
 
     def check(self, want: Resource) -> Sequence[str]:
         if want.ref.kind != "server":
@@ -66,33 +68,11 @@ class IroncoreDriver(ObjectDriver):
         seen = await super().observe(want)
         if seen.facts is None and want.ref.kind == "metal-operator":
             # One of the region is enough: a hundred thousand servers fail with it.
-            await self._enter_again(want.backend)
+            await self._login.try_again(want.backend)
         return seen
 
-    async def _enter(self, backend: str) -> None:
-        if self.tools.clusters.has(backend):
-            return
-        name = backend.partition(":")[2]
-        region = self.tools.fleet.everything().resources.get(Ref("region", name))
-        if region is None:
-            raise secrets.SecretError(f"no document describes region {name}; add it")
-        access: Facts = region.spec["metal"]["access"]
-        self.tools.clusters.put(backend, await self.tools.secrets.read(access, region))
-
-    async def _enter_again(self, backend: str) -> None:
-        """The kubeconfig may have been replaced since it was read."""
-        name = backend.partition(":")[2]
-        region = self.tools.fleet.everything().resources.get(Ref("region", name))
-        if region is None:
-            return
-        try:
-            access: Facts = region.spec["metal"]["access"]
-            self.tools.clusters.put(backend, await self.tools.secrets.read(access, region))
-        except (errors.KubeError, secrets.SecretError):
-            return
-
     async def _look(self, want: Resource) -> dict[str, Any]:
-        await self._enter(want.backend)
+        await self._login.enter(want.backend)
         if want.ref.kind == "server":
             return await self._server(want)
         if want.absent:
@@ -251,7 +231,7 @@ class IroncoreDriver(ObjectDriver):
         backend = step.args.get("backend")
         try:
             if backend:
-                await self._enter(str(backend))
+                await self._login.enter(str(backend))
         except errors.KubeError as cause:
             return objects.outcome_of(cause)
         except secrets.SecretError as cause:

@@ -11,7 +11,6 @@ only the answer of a BMC to a wrong password is read from its words, because tha
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -44,6 +43,8 @@ CREATE, UPDATE, PASSWORD, PROVISION, DELETE, REFUSE = (
     "refuse",
 )
 DEADLINE = timedelta(seconds=30)
+NODES = "nodes"
+"""The key of the list of a region's nodes."""
 FRESH = timedelta(seconds=3)
 """How long a list of nodes is used again."""
 KEPT, FAILING = timedelta(minutes=2), timedelta(seconds=30)
@@ -54,25 +55,11 @@ LOCKED_AGAIN = timedelta(seconds=10)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    at: datetime
-    nodes: Sequence[Facts]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    at: datetime
-    answer: redfish.Answer
-
-
 class IronicDriver:
     kind = "ironic"
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
-        self._listed: dict[str, _Listed] = {}
-        self._asked: dict[str, _Asked] = {}
         self._machines = redfish.Machines()
 
     def check(self, want: Resource) -> Sequence[str]:
@@ -100,12 +87,12 @@ class IronicDriver:
         if want.ref.kind == "ironic":
             return await self._api(want)
         everything = await self._nodes(want.region)
-        node = next((one for one in everything if one.get("name") == want.ref.name), None)
+        node = everything.named.get(want.ref.name)
         if want.absent and node is None:
             return {}
         answer = await self._bmc(want)
         observed = answer.facts
-        other = nodes.same_machine(want, everything)
+        other = everything.same_machine(want)
         if node is None and not other:
             other = self._machines.twin(want.ref.name, self.tools.fleet.topology())
         if other:
@@ -127,34 +114,28 @@ class IronicDriver:
         alive = sum(1 for one in found if one.get("alive"))
         return {"answers": True, "authenticated": True, "conductors": {"alive": alive}}
 
-    async def _nodes(self, region: str) -> Sequence[Facts]:
-        now = self.tools.clock.now()
-        known = self._listed.get(region)
-        if known is None or now - known.at >= FRESH:
-            found = await self._ask(region, lambda ironic: ironic.nodes())
-            known = self._listed[region] = _Listed(now, found)
-        return known.nodes
+    async def _nodes(self, region: str) -> nodes.Index:
+        async def fetch() -> nodes.Index:
+            return nodes.Index(await self._ask(region, lambda ironic: ironic.nodes()))
+
+        return await self.tools.polls.get(f"metal:{region}", NODES, fetch, lambda _: FRESH)
 
     def forget(self, region: str) -> None:
         """The next look asks Ironic."""
-        self._listed.pop(region, None)
+        self.tools.polls.forget(f"metal:{region}", NODES)
 
     async def _bmc(self, want: Resource) -> redfish.Answer:
-        now = self.tools.clock.now()
-        known = self._asked.get(want.ref.name)
-        if known is not None:
-            kept = KEPT if known.answer.state == redfish.ANSWERS else FAILING
-            if now - known.at < kept:
-                return known.answer
-        who = await self._login(want)
-        base = redfish.address(want.spec)
+        where = f"bmc:{want.region}"
 
-        answer = await self.tools.net.blocking(
-            f"bmc:{want.region}", lambda session: redfish.ask(session, base, who), counted=False
-        )
-        self._machines.note(want.ref.name, answer.uuid)
-        self._asked[want.ref.name] = _Asked(now, answer)
-        return answer
+        async def fetch() -> redfish.Answer:
+            who, base = await self._login(want), redfish.address(want.spec)
+            answer = await self.tools.net.blocking(
+                where, lambda session: redfish.ask(session, base, who), counted=False
+            )
+            self._machines.note(want.ref.name, answer.uuid)
+            return answer
+
+        return await self.tools.polls.get(where, want.ref.name, fetch, _kept)
 
     async def _login(self, want: Resource) -> redfish.Login:
         return redfish.login(
@@ -220,7 +201,7 @@ class IronicDriver:
         if step.verb == REFUSE:
             return Failed("Refused", str(step.args["why"]), retry=False)
         self.forget(str(step.args["region"]))
-        self._asked.pop(step.ref.name, None)
+        self.tools.polls.forget(f"bmc:{step.args['region']}", step.ref.name)
         try:
             return await self._carry_out(step)
         except client.Locked:
@@ -253,6 +234,10 @@ class IronicDriver:
             return ()
         verdict = self.tools.rules.reader(want.ref.kind).read(seen.facts, now=seen.at)
         return (objects.condition(want, verdict, seen),)
+
+
+def _kept(answer: redfish.Answer) -> timedelta:
+    return KEPT if answer.state == redfish.ANSWERS else FAILING
 
 
 def _next(want: Resource, found: Facts, observed: Facts) -> Sequence[Step]:

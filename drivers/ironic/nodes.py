@@ -81,15 +81,26 @@ def patch(wanted: Facts, node: Facts, step: str) -> list[dict[str, Any]]:
     return found
 
 
-def same_machine(want: Resource, everything: Sequence[Facts]) -> str:
-    """Another node that leads to the BMC of this server; empty if there is none."""
-    mine = redfish.address(want.spec)
-    for node in everything:
-        info: Facts = node.get("driver_info") or {}
-        there = str(info.get("redfish_address") or "").rstrip("/")
-        if there == mine and node.get("name") != want.ref.name:
-            return str(node.get("name") or node.get("uuid"))
-    return ""
+class Index:
+    """All nodes of a region, by what a look asks for: made once for a list, not once for a look."""
+
+    def __init__(self, everything: Sequence[Facts]) -> None:
+        self.named = {str(node["name"]): node for node in everything if node.get("name")}
+        self._at: dict[str, list[str]] = {}
+        """Names of nodes by the address of their BMC."""
+        for node in everything:
+            name = str(node.get("name") or node.get("uuid"))
+            self._at.setdefault(_address(node), []).append(name)
+
+    def same_machine(self, want: Resource) -> str:
+        """Another node that leads to the BMC of this server; empty if there is none."""
+        there = self._at.get(redfish.address(want.spec), ())
+        return next((name for name in there if name != want.ref.name), "")
+
+
+def _address(node: Facts) -> str:
+    info: Facts = node.get("driver_info") or {}
+    return str(info.get("redfish_address") or "").rstrip("/")
 
 
 def seen(want: Resource, node: Facts) -> dict[str, Any]:
@@ -100,7 +111,7 @@ def seen(want: Resource, node: Facts) -> dict[str, Any]:
     found["node"] = {
         "differs": differences(body(want), node),
         "ours": mark.get("owner") == objects.owner(want),
-        "address": str(info.get("redfish_address") or "").rstrip("/"),
+        "address": _address(node),
         "password": bool(info.get("redfish_password")),
         "moving": bool(node.get("target_provision_state")) or node.get("provision_state") in MOVING,
         "locked": bool(node.get("reservation")),

@@ -25,6 +25,7 @@ from fleetd.engine.supervisor import Upkeep
 from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Network, Ways
+from fleetd.polls import Polls
 from fleetd.settings import Settings
 from fleetd.store.base import Store
 from fleetd.tools import Rules, SecretKeeper, Tools
@@ -97,6 +98,7 @@ class Assembly(Generic[S]):
             clock=clock,
             clusters=self.clusters,
             net=Ways(net, gates, clock),
+            polls=Polls(clock),
             secrets=self.keeper,
             rules=self.rules,
             fleet=self,

@@ -16,6 +16,7 @@ from fleetd import errors
 from fleetd.gate import GateLimits, Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.tools import Rules, Tools
 from fleetd.vocabulary import Condition
 from topology.catalogue import Component
@@ -50,6 +51,7 @@ def tools(
         clock=clock,
         clusters=Clusters(net.kube, gates=gates, clock=clock, rng=rng, wake=_nobody),
         net=Ways(net, gates, clock),
+        polls=Polls(clock),
         secrets=_Silent(),
         rules=rules,
         fleet=_Known(topology, ready, rules),

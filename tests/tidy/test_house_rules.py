@@ -43,6 +43,7 @@ DRIVERS_MAY_IMPORT = {
     "fleetd.errors",
     "fleetd.gate",
     "fleetd.kube",
+    "fleetd.login",
     "fleetd.objects",
     "fleetd.plainyaml",
     "fleetd.redfish",

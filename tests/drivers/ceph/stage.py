@@ -18,6 +18,7 @@ from fleetd.clock import LoopClock
 from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.secrets import Secret
 from fleetd.sim import loop
 from fleetd.sim.controllers import arbiter, rook, rook_ceph, workloads
@@ -210,6 +211,7 @@ async def stage(topology: Topology = ONE_ZONE, seed: int = 1) -> AsyncGenerator[
         clock=clock,
         clusters=clusters,
         net=Ways(net, gates, clock),
+        polls=Polls(clock),
         secrets=NoSecrets(),
         rules=rules,
         fleet=Fleet(topology),

@@ -22,6 +22,7 @@ from fleetd.clock import LoopClock
 from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.secrets import Secret
 from fleetd.sim.controllers import workloads
 from fleetd.sim.faults import Climate, Plight
@@ -213,6 +214,7 @@ async def opened(*names: str, seed: int = 1) -> AsyncGenerator[Stage]:
         clock=clock,
         clusters=clusters,
         net=Ways(net, gates, clock),
+        polls=Polls(clock),
         secrets=keys,
         rules=rules,
         fleet=Fleet(),

@@ -18,6 +18,7 @@ from fleetd.clock import LoopClock
 from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.sim import build, keys
 from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.kube.cluster import Cluster
@@ -182,6 +183,7 @@ async def region(known: Topology = MINIMAL, seed: int = 1) -> AsyncGenerator[Reg
         clock=clock,
         clusters=clusters,
         net=Ways(net, gates, clock),
+        polls=Polls(clock),
         secrets=keys.Keys(world, known),
         rules=rules,
         fleet=fleet,

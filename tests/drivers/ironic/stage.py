@@ -16,6 +16,7 @@ from fleetd.clock import LoopClock
 from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.sim import loop
 from fleetd.sim.faults import Climate, Plight
 from fleetd.sim.keys import Keys
@@ -146,6 +147,7 @@ def play(act: Callable[[Stage], Coroutine[Any, Any, None]], seed: int = 1) -> No
             clock=clock,
             clusters=clusters,
             net=Ways(net, gates, clock),
+            polls=Polls(clock),
             secrets=keys,
             rules=rules,
             fleet=Fleet(),

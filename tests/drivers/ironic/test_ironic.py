@@ -346,6 +346,20 @@ def test_many_servers_cost_one_list() -> None:
     play(act)
 
 
+def test_looks_that_come_together_cost_one_list() -> None:
+    """A hundred at once, before anything is known: Ironic is asked for its nodes by one of them."""
+
+    async def act(on: Stage) -> None:
+        before = on.ledger.requests["ironic-eu-1"]
+        wants = [want for want in TOPOLOGY.resources.values() if want.ref.kind == "server"]
+        seen = await asyncio.gather(*(on.driver.observe(want) for want in wants * 100))
+        assert {one.error for one in seen} == {""}
+        assert len(seen) >= 100
+        assert on.ledger.requests["ironic-eu-1"] - before <= 2
+
+    play(act)
+
+
 def test_changed_labels_reach_the_node() -> None:
     """The mark in extra follows the documents, and what others wrote beside it stays."""
 

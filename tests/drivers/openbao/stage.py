@@ -22,6 +22,7 @@ from fleetd.clock import LoopClock
 from fleetd.gate import Gates
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.secrets import Secret
 from fleetd.sim.controllers import eso, openbaopods, workloads
 from fleetd.sim.controllers.base import Controller, Key
@@ -312,6 +313,7 @@ async def opened(topology: Topology = MINIMAL, seed: int = 1) -> AsyncGenerator[
         clock=clock,
         clusters=clusters,
         net=Ways(net, gates, clock),
+        polls=Polls(clock),
         secrets=keys,
         rules=rules,
         fleet=fleet,

@@ -23,6 +23,7 @@ from fleetd.gate import Gates
 from fleetd.kube import facts
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
+from fleetd.polls import Polls
 from fleetd.secrets import Secret
 from fleetd.sim.chart import Chart
 from fleetd.sim.controllers import (
@@ -256,6 +257,7 @@ async def stage(seed: int = 1) -> AsyncGenerator[Stage]:
         clock=clock,
         clusters=clusters,
         net=Ways(net, gates, clock),
+        polls=Polls(clock),
         secrets=NoSecrets(),
         rules=rules,
         fleet=fleet,

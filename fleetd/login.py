@@ -1,5 +1,5 @@
 """
-How the far sides of a region are entered: the kubeconfigs that the Region's document names.
+How the API servers of a region are entered: with the kubeconfigs that the Region's document names.
 
 They are read when somebody first looks, kept in memory by `Clusters`, and read again when looking
 failed: a person who put a new file there need not restart anything.
