@@ -180,7 +180,7 @@ class _Rehearsal:
                 **{" ".join(cell): count for cell, count in sorted(mishaps.hits.items())},
             },
             before=_before(world),
-            consent=self._twin.documents.asks if self._twin is not None else "",
+            consent=self._twin.documents.consent if self._twin is not None else "",
         )
 
     async def _bring_up(self, stage: _Stage, topology: Topology) -> None:

@@ -59,6 +59,9 @@ class Given:
         self._door = door
         self._rows: Mapping[str, bytes] = {}
         self.asks = ""
+        """Nothing: see `run`."""
+        self.consent = ""
+        """What a daemon would have asked for; empty if nothing."""
         self.complaint = ""
         """Why they are not taken; empty if they are."""
 
@@ -79,8 +82,8 @@ class Given:
         consents = set(state.policy.consents)
         offered = acceptance.offer(old, self._wanted.topology, self._rows, consents)
         if offered.asks:
-            self.asks = offered.asks
-            consents.add(self.asks)
+            self.consent = offered.asks
+            consents.add(self.consent)
             offered = acceptance.offer(old, self._wanted.topology, self._rows, consents)
         if offered.refused:
             self.complaint = offered.refused

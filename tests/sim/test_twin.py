@@ -82,5 +82,5 @@ def test_what_needs_consent_is_tried_and_named(tmp_path: Path) -> None:
     found = offered_after(first, then)
 
     assert found.documents.complaint == ""
-    assert found.documents.asks == f"accept-{topology(then).digest[:12]}"
+    assert found.documents.consent == f"accept-{topology(then).digest[:12]}"
     assert found.state.declared.digest == topology(then).digest
