@@ -32,9 +32,7 @@ from fleetd.engine import loading
 from fleetd.net import Network, Passage, RealNetwork
 from fleetd.settings import Settings, StoreKind
 from fleetd.sim import build
-from fleetd.sim.faults import Climate
 from fleetd.sim.keys import Keys
-from fleetd.sim.ledger import Ledger
 from fleetd.sim.loop import PacedLoop
 from fleetd.sim.net import SimNetwork
 from fleetd.store import memory, runner, sqlite
@@ -231,7 +229,7 @@ def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeep
             "`fleetctl validate`"
         )
     world = build.build(topology, settings.sim, time.now())
-    return SimNetwork(world, Climate(world, Ledger())), Keys(world, topology)
+    return SimNetwork(world, build.lasting(world)), Keys(world, topology)
 
 
 def _store(settings: Settings) -> Store:

@@ -7,6 +7,9 @@ machines with their BMCs, the Git repository. What fleetd is to make is not ther
 
 from datetime import UTC, datetime
 
+from fleetd.sim import recent
+from fleetd.sim.faults import Climate
+from fleetd.sim.ledger import Ledger
 from fleetd.sim.sites import garden, git, ironic, metal, openbao, openstack
 from fleetd.sim.world import World
 from topology.resource import Topology
@@ -23,3 +26,11 @@ def build(topology: Topology, seed: int, start: datetime = START) -> World:
     for site in _SITES:
         site.furnish(world, topology)
     return world
+
+
+def lasting(world: World) -> Climate:
+    """The weather of a world that goes on for as long as a daemon does: of what happened and was
+    asked it remembers the latest."""
+    ledger = Ledger()
+    world.trace.most = ledger.deeds.most = recent.MOST
+    return Climate(world, ledger)

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import structlog
 
+from fleetd.sim.recent import Recent
+
 _READS = re.compile(
     r"/shoots/[^/]+/(adminkubeconfig|viewerkubeconfig)$|/serviceaccounts/[^/]+/token$"
     r"|/(tokenreviews|selfsubjectaccessreviews|subjectaccessreviews|selfsubjectreviews)$"
@@ -42,7 +44,7 @@ class Deed(NamedTuple):
 
 @dataclass
 class Ledger:
-    deeds: list[Deed] = field(default_factory=list[Deed])
+    deeds: Recent[Deed] = field(default_factory=Recent[Deed])
     requests: Counter[str] = field(default_factory=Counter[str])
     """All requests, reads too, by where they went."""
     judge: Callable[[Deed], None] | None = None

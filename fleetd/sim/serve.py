@@ -26,10 +26,8 @@ from fleetd.sim import build, keys, script
 from fleetd.sim.faces import certificates
 from fleetd.sim.faces.handler import Stream
 from fleetd.sim.faces.wire import Wire
-from fleetd.sim.faults import Climate
 from fleetd.sim.kube import access
 from fleetd.sim.kube.server import Server
-from fleetd.sim.ledger import Ledger
 from fleetd.sim.loop import PacedLoop
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.world import HttpRequest, Service, World
@@ -110,7 +108,7 @@ class Site:
         self.world = world
         self.topology = topology
         self.folder = folder
-        self.climate = Climate(world, Ledger())
+        self.climate = build.lasting(world)
         self._trust = certificates.loopback(clock.SystemClock().now())
         self.plain = Wire(weather=self.climate)
         self.secure = Wire(weather=self.climate, tls=self._trust.tls)

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
 from fleetd.sim.kube.cluster import Cluster
+from fleetd.sim.recent import Recent
 from fleetd.sim.truth import Truth
 
 _SPACE = uuid.UUID("5d5a2f0e-4d0e-4a5c-9a51-2f1cb3f6a001")
@@ -92,7 +93,7 @@ class World:
         self.hosts: dict[str, str] = {}
         """Services that are reached under a name of the documents."""
         self.truth = Truth()
-        self.trace: list[Happening] = []
+        self.trace = Recent[Happening]()
         self.told: Callable[[Happening], None] | None = None
         self.failures: list[BaseException] = []
         """What controllers raised; a run with one of these has failed."""
