@@ -59,6 +59,27 @@ class Scope(StrEnum):
     FLOW = "flow"
 
 
+class Told(StrEnum):
+    """What of the documents a component can be told."""
+
+    CEPH = "ceph"
+    """How the Ceph of the cluster is made, without its pools."""
+    GIT = "git"
+    """The repository of the region."""
+    HOSTS = "hosts"
+    """How many hosts the cluster has."""
+    HYPERVISOR = "hypervisor"
+    """How the hypervisors of the cluster are made."""
+    RELEASE = "release"
+    """The release of the cloud; in scope cloud-hypervisor that of its hypervisors."""
+    SERVICES = "services"
+    """The optional services of the cloud."""
+    SIZE = "size"
+    """The size of the cloud that is, or stands, here."""
+    STORAGE = "storage"
+    """The storage clusters of the cloud."""
+
+
 class On(StrEnum):
     """Which instances of the other component are meant, seen from this one."""
 
@@ -289,6 +310,9 @@ class ComponentSpec(Model):
     """Name of the driver, or `{region.metal.provider}` where the region's document decides."""
     backend: Literal["garden", "metal", "cluster", "management", "openbao", "openstack", "none"]
     """Which far side is asked about it."""
+    told: list[Annotated[Told, Field(strict=False)]] = Field(default_factory=list)
+    """What of the documents its driver is told, beside where it stands and how the far side is
+    reached. A change of it is a change of this component, and of no other."""
     create: str = Field(min_length=1)
     """What is done first, as a plan shows it: "create the shoot"."""
     install: Install = Install()

@@ -139,6 +139,16 @@ class _Work:
                     "add anyOf: [...], or present: true",
                 )
             self._when(entry, ("spec", "when", index), when)
+        known = catalogue_fields.told(spec.scope, spec.roles)
+        for index, word in enumerate(spec.told):
+            if word not in known:
+                self.say(
+                    entry,
+                    ("spec", "told", index),
+                    "told-nothing",
+                    f"no document has {word} for where it stands",
+                    f"remove it; there is {', '.join(known) or 'nothing to tell'}",
+                )
         self._driver(entry)
 
     def _when(self, entry: Entry, path: Path, when: When) -> None:

@@ -6,13 +6,13 @@ miss it. So each is looked up here in the schemas of the documents, which know e
 in the few facts that fleetd fills in beside them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from topology.catalogue import Scope
+from topology.catalogue import Scope, Told
 from topology.documents.cloud import CloudSpec
-from topology.documents.cluster import CephPool, ClusterSpec
+from topology.documents.cluster import CephPool, ClusterSpec, Role
 from topology.documents.pool import ServerPoolSpec
 from topology.documents.region import Garden, RegionSpec
 
@@ -26,6 +26,22 @@ _OPENED = ("name", "region", "class", "servers", "wanted", "access", "redfish", 
 """What is known of a server pool; its servers are a number here."""
 
 
+_OF_CLOUD = (Told.RELEASE, Told.SERVICES, Told.SIZE, Told.STORAGE, Told.GIT)
+_TOLD = {
+    Scope.REGION: (Told.GIT,),
+    Scope.CLUSTER: (Told.HOSTS, Told.GIT),
+    Scope.CLOUD: _OF_CLOUD,
+    Scope.CLOUD_HYPERVISOR: (Told.HYPERVISOR, Told.HOSTS, *_OF_CLOUD),
+    Scope.CLOUD_STORAGE: (Told.CEPH, *_OF_CLOUD),
+    Scope.CEPH_POOL: (Told.CEPH, Told.GIT),
+}
+_TOLD_OF_ROLE = {
+    Role.STORAGE: Told.CEPH,
+    Role.HYPERVISOR: Told.HYPERVISOR,
+    Role.CONTROL_PLANE: Told.SIZE,
+}
+
+
 class Unknown(ValueError):
     """There is no such field. `part` is the word that leads nowhere, `known` what could stand
     in its place."""
@@ -34,6 +50,13 @@ class Unknown(ValueError):
         self.part = part
         self.known = known
         super().__init__(part)
+
+
+def told(scope: Scope, roles: Sequence[Role]) -> tuple[Told, ...]:
+    """What a component can be told that stands there. What only clusters of one role have, only
+    those can be told that stand on no others."""
+    own = [_TOLD_OF_ROLE[role] for role in roles if len(roles) == 1 and role in _TOLD_OF_ROLE]
+    return (*own, *_TOLD.get(scope, ()))
 
 
 def values(field: str, scope: Scope) -> tuple[object, ...] | None:

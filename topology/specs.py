@@ -12,19 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from topology import fleet, places
-from topology.catalogue import Component, ComponentSpec, Scope, When
+from topology.catalogue import Component, ComponentSpec, Scope, Told, When
 from topology.documents.cluster import Role
 from topology.documents.pool import Server, ServerPool
 
 _PLACEHOLDER = re.compile(r"\{([a-z]+(?:\.[a-zA-Z]+)*)\}")
-_CHARTS = ("flux-helm", "flux-kustomization")
 _BACKEND_FACTS = {"garden": "garden", "metal": "metal", "openbao": "secrets"}
 """Which part of the Region says how a far side is reached."""
 _C5C3_CHARTS = "oci://ghcr.io/c5c3/charts"
 """Where the charts of C5C3 are published; others name their repository in the catalogue."""
-_CLOUD_OPTIONS = ("release", "services", "size", "storage")
-_CLOUD_OPTIONS_OF = {"openbao": ("services",), "eso": ("storage",), "openstack": ()}
-"""Options of a Cloud by the driver that is told them; the other drivers are told all."""
 _ABSENT: Any = object()
 
 
@@ -159,40 +155,27 @@ class Specs:
             facts[part] = {k: there[k] for k in there if not (asks and k == "replicas")}
         if place.pool:
             facts["pool"] = self._ceph_pool(place)
-        elif spec.install.by not in _CHARTS:
-            facts |= self._options(spec, place)
-        return facts
+        return facts | {word.value: self._told(word, spec.scope, place) for word in spec.told}
 
-    def _options(self, spec: ComponentSpec, place: places.Place) -> dict[str, Any]:
-        """What fleetd applies itself and what is made for one role gets the options of that role;
-        what is made for a cloud gets those of the cloud. A chart has its parameters."""
+    def _told(self, word: Told, scope: Scope, place: places.Place) -> Any:  # noqa: ANN401
         known = self.fleet
-        match spec.scope:
-            case Scope.CLUSTER if spec.roles == [Role.STORAGE]:
+        match word:
+            case Told.CEPH:
                 ceph = known.cluster_facts[place.cluster]["ceph"]
                 # Pools are things of their own.
-                return {"ceph": {key: ceph[key] for key in ceph if key != "pools"}}
-            case Scope.CLUSTER if spec.roles == [Role.HYPERVISOR]:
-                return {"hypervisor": known.cluster_facts[place.cluster]["hypervisor"]}
-            case Scope.CLUSTER if spec.roles == [Role.MANAGEMENT] and spec.driver == "flux":
-                return {"git": known.region_facts[place.region]["git"]}
-            case Scope.CLUSTER if spec.roles == [Role.CONTROL_PLANE] and spec.install.by == "apply":
-                return {"size": self._size(place.cluster)}
-            case Scope.CLOUD_HYPERVISOR if spec.driver == "eso":
-                return {"storage": known.cloud_facts[place.cloud]["storage"]}
-            case Scope.CLOUD_HYPERVISOR:
-                cluster = known.clusters[place.cluster].spec
-                return {
-                    "hypervisor": known.cluster_facts[place.cluster].get("hypervisor", {}),
-                    "release": known.cloud_views[place.cloud]["hypervisorRelease"],
-                    "hosts": sum(worker.minimum for worker in cluster.workers),
-                }
-            case Scope.CLOUD:
-                cloud = known.cloud_facts[place.cloud]
-                options = _CLOUD_OPTIONS_OF.get(spec.driver, _CLOUD_OPTIONS)
-                return {key: cloud[key] for key in options}
-            case _:
-                return {}
+                return {key: ceph[key] for key in ceph if key != "pools"}
+            case Told.GIT:
+                return known.region_facts[place.region]["git"]
+            case Told.HOSTS:
+                return sum(one.minimum for one in known.clusters[place.cluster].spec.workers)
+            case Told.HYPERVISOR:
+                return known.cluster_facts[place.cluster].get("hypervisor", {})
+            case Told.RELEASE if scope is Scope.CLOUD_HYPERVISOR:
+                return known.cloud_views[place.cloud]["hypervisorRelease"]
+            case Told.SIZE if not place.cloud:
+                return self._size(place.cluster)
+            case Told.RELEASE | Told.SERVICES | Told.SIZE | Told.STORAGE:
+                return known.cloud_facts[place.cloud][word.value]
 
     def _size(self, cluster: str) -> str:
         """The size of the cloud that a control plane carries, which is that of its databases and

@@ -131,14 +131,28 @@ def components(*more: Component) -> dict[str, Component]:
         component(
             "store", "cluster", "cluster", roles=ROLES[:4], needs=[("openbao", "management")]
         ),
-        component("ceph", "cluster", "cluster", roles=["storage"], install={"by": "apply"}),
+        component(
+            "ceph",
+            "cluster",
+            "cluster",
+            roles=["storage"],
+            told=["ceph"],
+            install={"by": "apply"},
+        ),
         component("ceph-pool", "ceph-pool", "cluster", needs=[("ceph", "same")]),
         component("ceph-key", "cloud-storage", "openbao", needs=[("ceph-pool", "same")]),
-        component("controlplane", "cloud", "cluster", needs=[("store", "same")]),
+        component(
+            "controlplane",
+            "cloud",
+            "cluster",
+            told=["release", "services", "size", "storage"],
+            needs=[("store", "same")],
+        ),
         component(
             "compute",
             "cloud-hypervisor",
             "cluster",
+            told=["hypervisor", "release", "hosts"],
             needs=[("controlplane", "same"), ("ceph-key", "same"), ("store", "same")],
         ),
         component("cloud", "cloud-document", needs=[("compute", "same")]),

@@ -68,6 +68,8 @@ BAD: list[tuple[str, dict[str, Any], str, str, str]] = [
      "spec.needs[1].component", "optional: true"),
     ("roles without clusters", mine(lambda s: s.update(scope="region")), "roles-without-clusters",
      "spec.roles", "use scope cluster"),
+    ("told of what is not there", mine(lambda s: s.update(told=["ceph"])), "told-nothing",
+     "spec.told[0]", "there is size, hosts, git"),
     ("when says nothing", mine(lambda s: s.update(when=[{"field": "cluster.role"}])), "when-empty",
      "spec.when[0]", "add anyOf"),
     ("unknown profile", with_health(like="helm-relase"), "profile-unknown",
