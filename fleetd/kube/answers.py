@@ -261,8 +261,11 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
 
 
 def _garbled() -> errors.Unreachable:
-    return errors.Unreachable("what answers there does not speak HTTP as an API server does")
+    return errors.Unreachable(
+        "what answers there does not speak HTTP as an API server does; "
+        "is the address of the kubeconfig right?"
+    )
 
 
 def _too_much(most: int) -> errors.Unreachable:
-    return errors.Unreachable(f"the answer has more than {most} bytes")
+    return errors.Unreachable(f"the answer has more than {most} bytes; is it an API server's?")

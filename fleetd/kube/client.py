@@ -345,7 +345,9 @@ def _decoded(response: Response) -> Object:
 
 
 def _not_an_api_server(what: str) -> errors.Unreachable:
-    return errors.Unreachable(f"{what} did not answer as an API server does")
+    return errors.Unreachable(
+        f"{what} did not answer as an API server does; is the address of the kubeconfig right?"
+    )
 
 
 def _encoded(body: object) -> bytes:

@@ -299,7 +299,11 @@ def _words(cause: Exception) -> str:
     """What stood in the way, for a person."""
     match cause:
         case ssl.SSLCertVerificationError():
-            return f"its certificate is not trusted: {cause.verify_message or cause}"
+            said = cause.verify_message or cause
+            return (
+                f"its certificate is not trusted: {said}; is the authority of the kubeconfig "
+                "the server's?"
+            )
         case ssl.SSLError():
             return f"TLS failed: {cause.reason or type(cause).__name__}"
         case OSError() if cause.errno and cause.errno > 0:

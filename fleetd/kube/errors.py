@@ -16,12 +16,12 @@ What an API server can answer instead of what was asked for.
      └─ ServerFault        5xx: theirs
 
 Only `Unreachable`, `TooMany` and `ServerFault` may pass by themselves. A message is the server's
-own words, cut short; it never holds a request's body.
+own words, cut short, and what to do where that is ours to say; it never holds a request's body.
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -78,7 +78,8 @@ class NotServed(NotFound):
 
 
 class Conflict(KubeError):
-    pass
+    managers: tuple[str, ...] = ()
+    """Who owns what was to be changed; empty where somebody was only faster."""
 
 
 class AlreadyExists(Conflict):
@@ -109,6 +110,10 @@ class ServerFault(KubeError):
         return True
 
 
+_TO_DO = {
+    401: "the server does not take the credentials; renew the kubeconfig",
+    403: "if a right is missing, grant it to the user of the kubeconfig",
+}
 _BY_STATUS: Mapping[int, type[KubeError]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -121,8 +126,10 @@ _BY_STATUS: Mapping[int, type[KubeError]] = {
 def of(status: int, body: bytes, headers: Mapping[str, str]) -> KubeError:
     """The error for an answer that is not 2xx. An aggregated API that is away answers in plain
     text without a Status object, so nothing of it is taken for granted."""
-    message, reason = _said(body)
+    message, reason, managers = _said(body)
     message = message or f"the server answered {status}"
+    if status in _TO_DO:
+        message = f"{message}: {_TO_DO[status]}"
     if status == 429:
         return TooMany(
             message, status=status, reason=reason, retry_after=_seconds(headers.get("retry-after"))
@@ -131,8 +138,12 @@ def of(status: int, body: bytes, headers: Mapping[str, str]) -> KubeError:
         return AlreadyExists(message, status=status, reason=reason)
     if status >= 500:
         return ServerFault(message, status=status, reason=reason)
-    made = _BY_STATUS.get(status, Invalid)
-    return made(message, status=status, reason=reason)
+    if managers:
+        message = f"owned by {', '.join(managers)}: {message}"
+    made = _BY_STATUS.get(status, Invalid)(message, status=status, reason=reason)
+    if isinstance(made, Conflict):
+        made.managers = managers
+    return made
 
 
 def of_status(status: Mapping[str, Any]) -> KubeError:
@@ -140,16 +151,38 @@ def of_status(status: Mapping[str, Any]) -> KubeError:
     return of(int(status.get("code") or 500), msgspec.json.encode(status), {})
 
 
-def _said(body: bytes) -> tuple[str, str]:
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] | None = None
+
+
+class _Status(msgspec.Struct):
+    message: str | None = None
+    reason: str | None = None
+    details: _Details | None = None
+
+
+def _said(body: bytes) -> tuple[str, str, tuple[str, ...]]:
+    """Words, reason, and the managers that a conflict is with."""
     try:
-        status: Any = msgspec.json.decode(body)
+        status = msgspec.json.decode(body, type=_Status)
+    except msgspec.ValidationError:
+        return "", "", ()
     except msgspec.DecodeError:
         text = body[: 4 * SAID_MAX].decode("utf-8", "replace").strip()
-        return " ".join(text.split())[:SAID_MAX], ""
-    if not isinstance(status, dict):
-        return "", ""
-    fields = cast("dict[str, Any]", status)
-    return str(fields.get("message") or "")[:SAID_MAX], str(fields.get("reason") or "")
+        return " ".join(text.split())[:SAID_MAX], "", ()
+    causes = (status.details.causes if status.details is not None else None) or ()
+    # As `conflict with "kubectl" using v1`.
+    managers = (
+        one.message.split('"')[1]
+        for one in causes
+        if one.reason == "FieldManagerConflict" and one.message.count('"') >= 2
+    )
+    return (status.message or "")[:SAID_MAX], status.reason or "", tuple(dict.fromkeys(managers))
 
 
 def _seconds(text: str | None) -> float:

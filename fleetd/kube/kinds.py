@@ -101,7 +101,10 @@ class Discovery:
                 if known is not None:
                     return known
         of = f"of group {group}" if group else "of the core group"
-        raise errors.NotServed(f"the server does not serve {kind} {of}", status=404)
+        raise errors.NotServed(
+            f"the server does not serve {kind} {of}; what brings it is not installed, or not up",
+            status=404,
+        )
 
     def forget(self) -> None:
         self._known.clear()
@@ -139,4 +142,7 @@ class Discovery:
         try:
             return msgspec.json.decode(response.body, type=answer)
         except msgspec.MsgspecError:
-            raise errors.Unreachable(f"{path} did not answer as an API server does") from None
+            raise errors.Unreachable(
+                f"{path} did not answer as an API server does; "
+                "is the address of the kubeconfig right?"
+            ) from None

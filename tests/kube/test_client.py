@@ -121,8 +121,8 @@ def test_a_kind_that_is_not_served_is_asked_for_again() -> None:
 
     said, kind = loop.run(main())
     assert said == [
-        "the server does not serve Thing of group g",
-        "the server does not serve Thing of the core group",
+        f"the server does not serve Thing of {of}; what brings it is not installed, or not up"
+        for of in ("group g", "the core group")
     ]
     assert kind == Kind("g", "v1", "Thing", "things", namespaced=False)
 
