@@ -8,7 +8,7 @@ failed: a person who put a new file there need not restart anything.
 from datetime import datetime, timedelta
 
 from fleetd import secrets
-from fleetd.kube import errors
+from fleetd.kube import errors, lifetime
 from fleetd.tools import Tools
 from topology.resource import Ref, Resource
 
@@ -44,7 +44,7 @@ class Login:
         part, _, name = backend.partition(":")
         region = self.document(name)
         kubeconfig = await self._tools.secrets.read(region.spec[part]["access"], region)
-        self._tools.clusters.put(backend, kubeconfig)
+        self._tools.clusters.put(backend, kubeconfig, expires=lifetime.ends(kubeconfig))
 
     def document(self, region: str) -> Resource:
         found = self._tools.fleet.everything().resources.get(Ref("region", region))

@@ -17,6 +17,7 @@ from typing import Any, cast
 from fleetd import secrets
 from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
+from fleetd.kube.client import KubeClient
 from fleetd.kube.clusters import NoAccess
 from fleetd.tools import Tools
 from fleetd.vocabulary import (
@@ -405,8 +406,11 @@ class ObjectDriver:
         return steps
 
     async def _apply(self, step: Step) -> None:
+        await self.write(self.tools.clusters.client(step.args["backend"]), step)
+
+    async def write(self, client: KubeClient, step: Step) -> None:
+        """Apply the manifest of a step through this client."""
         body = facts.copy(step.args["manifest"])
-        client = self.tools.clusters.client(step.args["backend"])
         group = str(body["apiVersion"]).partition("/")[0] if _grouped(body) else ""
         kind = await client.find(group, body["kind"])
         body["apiVersion"] = kind.api_version

@@ -72,6 +72,10 @@ class Rules:
         self._components = catalogue
         self._readers.clear()
 
+    def catalogue(self) -> Mapping[str, Component]:
+        self.reads.note()
+        return self._components
+
     def component(self, kind: str) -> Component:
         self.reads.note()
         return self._components[kind]

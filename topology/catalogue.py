@@ -266,6 +266,8 @@ class Made(Model):
     secret: str | None = Field(default=None, pattern=r"^[^/]+/[^/]+$")
     """`namespace/name` of the Secret it lies in, where that is the source. May use
     placeholders."""
+    document: str | None = Field(default=None, min_length=1)
+    """Where else, in words: what documents name, or what fleetd keeps in its memory."""
     rotate: Duration | None = None
     """How often; left out for what must never change."""
     how: str = Field(min_length=1)

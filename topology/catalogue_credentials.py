@@ -38,13 +38,13 @@ def check(components: Mapping[str, Component], speller: Speller, say: Say) -> No
             message = f"credential {make.name!r} is made by {made[make.name]} already"
             say(name, (*place, "name"), "credential-twice", message, "take another name")
         made.setdefault(make.name, name)
-        if make.path is None and make.secret is None:
+        if make.path is None and make.secret is None and make.document is None:
             say(
                 name,
                 (*place, "name"),
                 "credential-nowhere",
                 "it does not say where the credential lies",
-                "add path (in OpenBao) or secret (namespace/name)",
+                "add path (in OpenBao), secret (namespace/name) or document (in words)",
             )
         if make.path is not None:
             _path(components[name].spec, (name, place, make.path), paths, say)

@@ -99,6 +99,20 @@ TABLE: tuple[Row, ...] = (
     ),
     _row(
         "cluster",
+        r"dns(\.domain)?|exposureClass",
+        Effect.REPLACES,
+        "needs a new cluster",
+        refused="Gardener lets it be set when a cluster is made, and never changed",
+    ),
+    _row("cluster", r"hibernation\.enabled", Effect.ROLLS, "shuts all nodes down, or starts them"),
+    _row(
+        "cluster",
+        r"rotation(\.since)?",
+        Effect.ROLLS,
+        "replaces the nodes pool by pool, for they hold the old authority",
+    ),
+    _row(
+        "cluster",
         r"provider",
         Effect.REPLACES,
         "needs a new cluster",

@@ -24,6 +24,8 @@ DRAIN_CAREFUL = timedelta(days=30)
 """Gardener deletes a machine when this has passed, full or not. On a host with VMs or disks that
 is loss of data, so the limit is longer than any evacuation."""
 DRAIN_PLAIN = timedelta(hours=2)
+UPKEEP = {"from": "22:00", "to": "23:00"}
+"""Gardener wants a window. What it may change in it by itself is nothing that a document says."""
 COPIES = 3
 COPIES_STRETCHED = 4
 """Two in each zone: one zone may be lost and the other still has a spare."""
@@ -184,7 +186,12 @@ class Fleet:
             garden = self.region_facts[spec.region]["garden"]
             facts["garden"] = {key: garden[key] for key in garden if key != "access"}
             facts["provider"] = str(region.spec.metal.provider)
-        facts["maintenance"] = {"autoUpdateKubernetes": False, "autoUpdateImage": False}
+        window = facts.pop("maintenanceWindow", UPKEEP)
+        facts["maintenance"] = {
+            "autoUpdateKubernetes": False,
+            "autoUpdateImage": False,
+            "window": window,
+        }
         workers = sorted(spec.workers, key=lambda worker: worker.name)
         facts["workers"] = [self._worker(worker, cluster, region) for worker in workers]
         return facts

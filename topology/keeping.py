@@ -14,7 +14,7 @@ from topology.resource import Resource
 
 def where(made: Made, maker: Resource, *, several: bool = False) -> list[str]:
     """`openbao:infrastructure/kubeconfig-hv`, `secret:rook-ceph/rook-ceph-mon`."""
-    places = (("openbao", made.path), ("secret", made.secret))
+    places = (("openbao", made.path), ("secret", made.secret), ("in", made.document))
     return [f"{kind}:{_filled(text, maker, several=several)}" for kind, text in places if text]
 
 

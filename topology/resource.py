@@ -120,5 +120,13 @@ class Topology:
             found.setdefault(resource.region, []).append(ref)
         return {region: tuple(refs) for region, refs in found.items()}
 
+    @cached_property
+    def kinds(self) -> Mapping[str, tuple[Ref, ...]]:
+        """The resources of each kind, in order."""
+        found: dict[str, list[Ref]] = {}
+        for ref in self.resources:
+            found.setdefault(ref.kind, []).append(ref)
+        return {kind: tuple(refs) for kind, refs in found.items()}
+
 
 EMPTY = Topology(digest="", resources={}, edges=())

@@ -67,14 +67,15 @@ def salvage(
         if fault.meant and not _is_there(value, (*fault.path[:-1], fault.meant))
     }
     # First without what is wrong. If that leaves too little, such as a cluster without nodes, then
-    # with something in its place.
+    # with something in its place; and if a misspelt field was not meant at all, without it.
     holes = {path: _hole(model, path) for path in paths}
     places = {path: _place(model, path) for path in paths}
-    for chosen in (holes, places):
+    unmeant: dict[Path, str] = {}
+    for chosen, guessed in ((holes, meant), (places, meant), (holes, unmeant)):
         made_up = {path: stand_ins.of(model, path) for path, hole in chosen.items() if hole is None}
         lost = {hole if hole is not None else path for path, hole in chosen.items()}
-        lost |= {(*path[:-1], name) for path, name in meant.items()}
-        work = _Work(lost=frozenset(lost), meant=meant, made_up=made_up)
+        lost |= {(*path[:-1], name) for path, name in guessed.items()}
+        work = _Work(lost=frozenset(lost), meant=guessed, made_up=made_up)
         try:
             document = model.model_validate(work.copy(value, ()))
         except ValidationError:

@@ -25,16 +25,21 @@ class NotYet(errors.KubeError):
     """The Shoot is too young: no address, or no certificate authority."""
 
 
-async def admin_kubeconfig(client: KubeClient, namespace: str, shoot: str, seconds: int) -> Minted:
-    """Raises NotYet while the Shoot is young, NotFound if there is none."""
+async def kubeconfig(
+    client: KubeClient, namespace: str, shoot: str, seconds: int, *, viewer: bool = False
+) -> Minted:
+    """Of an administrator, or of somebody who may read all but Secrets. Raises NotYet while the
+    Shoot is young, NotFound if there is none."""
     kind = await client.find("core.gardener.cloud", "Shoot")
+    who = "Viewer" if viewer else "Admin"
     body = {
         "apiVersion": _LOGIN,
-        "kind": "AdminKubeconfigRequest",
+        "kind": f"{who}KubeconfigRequest",
         "spec": {"expirationSeconds": seconds},
     }
+    path = kind.path(shoot, namespace, f"{who.lower()}kubeconfig")
     try:
-        answer = await client.post(kind.path(shoot, namespace, "adminkubeconfig"), body)
+        answer = await client.post(path, body)
     except (errors.Invalid, errors.ServerFault) as cause:
         if _young(cause):
             raise NotYet(str(cause), status=cause.status, reason=cause.reason) from None
@@ -68,7 +73,7 @@ async def account_token(client: KubeClient, namespace: str, account: str, second
     answer = await client.post(kind.path(account, namespace, "token"), body)
     status: dict[str, Any] = answer.get("status") or {}
     if not status.get("token"):
-        raise errors.Unreachable("the metal API answered without a token")
+        raise errors.Unreachable(f"no token came for ServiceAccount {namespace}/{account}")
     return Minted(
         Secret(str(status["token"])), datetime.fromisoformat(str(status["expirationTimestamp"]))
     )

@@ -14,18 +14,31 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from drivers.gardener import checks, credentials, manifests, profiles, shoots
+from drivers.gardener import (
+    checks,
+    credentials,
+    manifests,
+    offers,
+    operations,
+    profiles,
+    shoots,
+    taking,
+    warnings,
+)
 from fleetd import objects, secrets
-from fleetd.kube import errors, facts, transport
+from fleetd.kube import errors, facts, lifetime, transport
 from fleetd.login import Login
 from fleetd.objects import DELETE, Manifest, ObjectDriver
 from fleetd.tools import Tools
-from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
+from fleetd.vocabulary import Condition, Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Ref, Resource
 
 CONFIRM = "confirm-deletion"
 REFUSED = "refuse"
 CONFIRMATION = "confirmation.gardener.cloud/deletion"
+OPERATION = "gardener.cloud/operation"
+OPERATED = "fleet.c5c3.io/operated"
+"""Annotation: the step that last asked the garden to do something."""
 DEADLINE = timedelta(seconds=30)
 UNCLEANED = "its servers are free again with all that is on their disks, which nobody wipes"
 """The metal operator cleans nothing, and its next claim may bind in the same second."""
@@ -50,7 +63,7 @@ class GardenerDriver(ObjectDriver):
             case "credentials-binding":
                 return (*manifests.metal_account(want), manifests.binding(want))
             case "cluster":
-                return (manifests.shoot(want),)
+                return (*manifests.authentication(want), manifests.shoot(want))
             case _:
                 return ()
 
@@ -82,25 +95,59 @@ class GardenerDriver(ObjectDriver):
 
     async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
         match want.ref.kind:
+            case "garden-project":
+                return self._kubeconfigs(want)
             case "credentials-binding":
                 found = await credentials.look(self.tools, want)
                 found["renew"] = credentials.due(found, self.tools.clock.now())
                 return found
             case "cluster" if seen.get("spec"):
-                found = {**await self._refusals(want, seen), **await self._claims(want)}
-                target: Facts = want.spec["object"]
-                gk, space = (target["group"], target["kind"]), str(target["namespace"])
-                live = await self.read(want, want.backend, gk, str(target["name"]), space)
-                return found | ({"credentials": shoots.told(live)} if live is not None else {})
+                return {**await self._offers(want, seen), **await self._claims(want)}
             case _:
                 return {}
 
-    async def _refusals(self, want: Resource, seen: Facts) -> dict[str, Any]:
-        name = str(want.spec["garden"]["cloudProfile"])
-        profile = await self.read(want, want.backend, manifests.PROFILE, name)
+    def _kubeconfigs(self, want: Resource) -> dict[str, Any]:
+        """Those that the Region names, for the ledger; and which of them end soon."""
+        told: dict[str, Any] = {}
+        ending: list[str] = []
+        for part in ("garden", "metal"):
+            backend = f"{part}:{want.region}"
+            if not self.tools.clusters.has(backend):
+                continue
+            told[f"{part}-kubeconfig"] = lifetime.told(self.tools.clusters.kubeconfig(backend))
+            until, now = self.tools.clusters.ends(backend), self.tools.clock.now()
+            ending += warnings.ending(f"the kubeconfig of the {part} API", until, now)
+        return {"credentials": told, **({"expiring": ending} if ending else {})}
+
+    async def prior(self, want: Resource) -> Facts:
+        """Why the garden would not make this Shoot at all."""
+        if want.ref.kind != "cluster" or want.absent:
+            return {}
+        offer = await profiles.offer(self, want)
         wanted = manifests.shoot(want).body["spec"]
-        found = shoots.refusals(wanted, seen, profile, self.tools.clock.now())
+        now = self.tools.clock.now()
+        found = list(offers.lacking(wanted, {}, offer, now)) if offer is not None else []
         return {"refused": found} if found else {}
+
+    async def _offers(self, want: Resource, seen: Facts) -> dict[str, Any]:
+        """What the garden would refuse, what it will take away, what is to be asked of it, and
+        what would change in a Shoot that others made."""
+        shoot = manifests.shoot(want)
+        offer, now = await profiles.offer(self, want), self.tools.clock.now()
+        target: Facts = want.spec["object"]
+        gk, space = (target["group"], target["kind"]), str(target["namespace"])
+        live = await self.read(want, want.backend, gk, str(target["name"]), space)
+        found: dict[str, Any] = {"asked": operations.due(want, seen, now)}
+        found["refused"] = shoots.refusals(shoot.body["spec"], seen, offer, now)
+        if offer is not None:
+            found["expiring"] = offers.expiring(shoot.body["spec"], offer, now)
+        if live is not None:
+            found["credentials"] = shoots.told(live)
+        if taking.foreign(seen["parts"].get(shoot.key)) and not want.spec.get("takeOver"):
+            said = taking.report(shoot.body, seen)
+            summary = "; ".join(said)
+            found |= {"foreign": True, "changes": said, "changed": len(said), "summary": summary}
+        return {name: value for name, value in found.items() if value}
 
     async def _claims(self, want: Resource) -> dict[str, Any]:
         """The ServerClaims of this cluster: which servers it has, and how many claims wait longer
@@ -134,6 +181,9 @@ class GardenerDriver(ObjectDriver):
             "servers": {pool: sorted(servers[pool]) for pool in sorted(servers)},
         }
 
+    def judge(self, want: Resource, seen: Observation) -> Sequence[Condition]:
+        return (*super().judge(want, seen), *warnings.judged(want, seen))
+
     # Deciding
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
@@ -147,7 +197,7 @@ class GardenerDriver(ObjectDriver):
             case "credentials-binding":
                 return self._with_token(want, seen, steps)
             case "cluster":
-                return self._with_reach(want, seen, steps)
+                return self._of_cluster(want, seen, steps)
             case _:
                 return steps
 
@@ -176,26 +226,42 @@ class GardenerDriver(ObjectDriver):
             last[0] = replace(last[0], after=frozenset({first[-1].id}))
         return [*first, *last]
 
-    def _with_reach(self, want: Resource, seen: Facts, steps: Sequence[Step]) -> list[Step]:
+    def _of_cluster(self, want: Resource, seen: Facts, steps: Sequence[Step]) -> list[Step]:
         """What a changed Shoot takes down, or why the garden would not have it."""
-        live: Facts = seen.get("spec") or {}
-        if not steps or not live:
-            return list(steps)
         observed: Facts = seen.get("observed") or {}
+        if observed.get("foreign") or not steps:
+            return []  # others made it, and nobody said that it is ours
         refused: Sequence[str] = observed.get("refused") or ()
         if refused:
-            why = f"the garden would refuse this change: {'; '.join(refused)}"
+            why = f"the garden would refuse this: {'; '.join(refused)}"
             step = make_step(want, REFUSED, {"why": list(refused)}, why=why, deadline=DEADLINE)
             return [step]
-        wanted = steps[0].args["manifest"]["spec"]
-        rolled = shoots.rolled(wanted, live)
-        shrunk = shoots.shrunk(wanted, live)
+        *first, last = steps
+        if last.args["manifest"]["kind"] != "Shoot":
+            return list(steps)
+        part: Facts | None = seen["parts"].get(manifests.shoot(want).key) if seen else None
+        if taking.foreign(part):
+            last = self._take_over(want, last)
+        reached = self._with_reach(want, seen, last)
+        return [*first, reached] if reached is not None else first
+
+    def _take_over(self, want: Resource, step: Step) -> Step:
+        why = f"take over shoot {want.spec['name']}, which others made"
+        args = {**step.args, "force": True}
+        return make_step(want, step.verb, args, why=why, deadline=DEADLINE, after=step.after)
+
+    def _with_reach(self, want: Resource, seen: Facts, step: Step) -> Step | None:
+        live: Facts = seen.get("spec") or {}
+        observed: Facts = seen.get("observed") or {}
+        wanted = step.args["manifest"]["spec"]
+        rolled = shoots.rolled(wanted, live) if live else ()
+        shrunk = shoots.shrunk(wanted, live) if live else ()
         fallen = (*rolled, *(pool for pool in shrunk if pool not in rolled))
         if not fallen:
-            return list(steps)
+            return step
         if "servers" not in observed:
             # Without them no budget and no consent would see what goes down.
-            return []
+            return None
         servers: Facts = observed["servers"]
         down = {want.ref} | {
             Ref("server", name) for pool in fallen for name in servers.get(pool, ())[:1]
@@ -208,8 +274,13 @@ class GardenerDriver(ObjectDriver):
         older = [pool for pool in shoots.older_images(wanted, live) if pool in rolled]
         if older:
             words.append(f"goes back to an older image on {', '.join(older)}")
-        why = f"{steps[0].why}; {'; '.join(words)}"
-        return [replace(steps[0], disrupts=frozenset(down), why=why), *steps[1:]]
+        return replace(step, disrupts=frozenset(down), why=f"{step.why}; {'; '.join(words)}")
+
+    def further(self, want: Resource, seen: Facts) -> Sequence[Step]:
+        observed: Facts = seen.get("observed") or {}
+        if want.ref.kind != "cluster" or observed.get("foreign"):
+            return ()
+        return tuple(operations.steps(want, seen))
 
     def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
         steps = list(super()._removal(want, seen))
@@ -278,6 +349,8 @@ class GardenerDriver(ObjectDriver):
                 return await credentials.write(self.tools, step)
             case "confirm-deletion":
                 return await self._confirm(step)
+            case operations.OPERATE:
+                return await self._operate(step)
             case "refuse":
                 return Failed("RefusedByGarden", "; ".join(step.args["why"]), retry=False)
             case _:
@@ -288,6 +361,20 @@ class GardenerDriver(ObjectDriver):
         client = self.tools.clusters.client(given["backend"])
         kind = await client.find(given["group"], given["kind"])
         change = {"metadata": {"annotations": {CONFIRMATION: "true", facts.STEP: step.id}}}
+        await client.patch(kind, given["name"], change, given["namespace"], how=transport.MERGE)
+        return Done()
+
+    async def _operate(self, step: Step) -> Outcome:
+        """The garden takes the annotation off again, so our own mark tells that it was set."""
+        given = step.args
+        client = self.tools.clusters.client(given["backend"])
+        kind = await client.find(manifests.CORE, "Shoot")
+        live = await client.get(kind, given["name"], given["namespace"])
+        if live is None:
+            return Failed("NotFound", f"there is no Shoot {given['name']}", retry=True)
+        if live["metadata"].get("annotations", {}).get(OPERATED) == step.id:
+            return Done()
+        change = {"metadata": {"annotations": {OPERATION: given["operation"], OPERATED: step.id}}}
         await client.patch(kind, given["name"], change, given["namespace"], how=transport.MERGE)
         return Done()
 

@@ -6,6 +6,7 @@ rule of a Shoot: the block `maintenance` is always there, with both automatic up
 garden that finds none turns both on.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -35,9 +36,6 @@ HEALTH = timedelta(minutes=30)
 server, so a reboot must fit in."""
 CAREFUL = timedelta(days=1)
 """Whoever waits so long for a drain does not want a machine given up in half an hour."""
-WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
-"""Gardener wants one. What it may do in it by itself is nothing: fleetd has its own windows."""
-PURPOSE = "production"
 
 
 def namespace_of(project: str) -> str:
@@ -151,6 +149,7 @@ def metal_account(want: Resource) -> tuple[Manifest, ...]:
 
 def shoot(want: Resource) -> Manifest:
     spec, garden = want.spec, want.spec["garden"]
+    profile = "NamespacedCloudProfile" if garden.get("ownProfile") else "CloudProfile"
     body: dict[str, Any] = {
         "apiVersion": CORE,
         "kind": "Shoot",
@@ -160,10 +159,10 @@ def shoot(want: Resource) -> Manifest:
             "labels": dict(spec.get("labels") or {}),
         },
         "spec": {
-            "cloudProfile": {"kind": "CloudProfile", "name": garden["cloudProfile"]},
+            "cloudProfile": {"kind": profile, "name": garden["cloudProfile"]},
             "credentialsBindingName": garden["credentialsBinding"],
             "region": garden["region"],
-            "purpose": PURPOSE,
+            "purpose": spec["purpose"],
             "kubernetes": {"version": spec["kubernetes"]},
             "networking": {key: value for key, value in spec["networking"].items() if value},
             "provider": {
@@ -179,11 +178,81 @@ def shoot(want: Resource) -> Manifest:
             "maintenance": maintenance(spec["maintenance"]),
         },
     }
-    if spec.get("failureTolerance"):
-        body["spec"]["controlPlane"] = {
-            "highAvailability": {"failureTolerance": {"type": spec["failureTolerance"]}}
-        }
+    body["spec"] |= options(spec)
+    if spec.get("authentication"):
+        named = {"configMapName": authentication_name(spec)}
+        body["spec"]["kubernetes"]["kubeAPIServer"] = {"structuredAuthentication": named}
     return Manifest(backend=want.backend, body=body, why=f"create shoot {spec['name']}")
+
+
+def options(spec: Facts) -> dict[str, Any]:
+    """What most clusters leave to the garden."""
+    made: dict[str, Any] = {}
+    if spec.get("failureTolerance"):
+        tolerance = {"failureTolerance": {"type": spec["failureTolerance"]}}
+        made["controlPlane"] = {"highAvailability": tolerance}
+    if spec.get("dns"):
+        made["dns"] = {"domain": spec["dns"]["domain"]}
+    if spec.get("exposureClass"):
+        made["exposureClassName"] = spec["exposureClass"]
+    hibernation: Facts | None = spec.get("hibernation")
+    if hibernation:
+        made["hibernation"] = {
+            "enabled": bool(hibernation["enabled"]),
+            "schedules": [_sleep(one) for one in hibernation["schedules"]],
+        }
+    return made
+
+
+def _sleep(given: Facts) -> dict[str, str]:
+    times = {key: str(given[key]) for key in ("start", "end") if given.get(key)}
+    return {**times, "location": str(given["zone"])}
+
+
+def authentication_name(spec: Facts) -> str:
+    return f"{spec['name']}-authentication"
+
+
+def authentication(want: Resource) -> tuple[Manifest, ...]:
+    """The ConfigMap from which the API server learns whom to believe. It has to be there before
+    the Shoot names it."""
+    given: Facts | None = want.spec.get("authentication")
+    if not given:
+        return ()
+    version = "v1" if minor(str(want.spec["kubernetes"])) >= (1, 34) else "v1beta1"
+    config = {
+        "apiVersion": f"apiserver.config.k8s.io/{version}",
+        "kind": "AuthenticationConfiguration",
+        "jwt": [_issuer(one) for one in given["issuers"]],
+    }
+    body: Facts = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": authentication_name(want.spec),
+            "namespace": namespace_of(str(want.spec["garden"]["project"])),
+        },
+        "data": {"config.yaml": json.dumps(config, indent=2, sort_keys=True)},
+    }
+    name = want.spec["name"]
+    return (Manifest(backend=want.backend, body=body, why=f"say whom {name} believes"),)
+
+
+def _issuer(given: Facts) -> dict[str, Any]:
+    issuer = {"url": given["url"], "audiences": list(given["audiences"])}
+    if len(issuer["audiences"]) > 1:
+        issuer["audienceMatchPolicy"] = "MatchAny"
+    claims: dict[str, Any] = {
+        "username": {"claim": given["userClaim"], "prefix": given["prefix"]},
+    }
+    if given.get("groupsClaim"):
+        claims["groups"] = {"claim": given["groupsClaim"], "prefix": given["prefix"]}
+    return {"issuer": issuer, "claimMappings": claims}
+
+
+def minor(version: str) -> tuple[int, int]:
+    first, second = (int(part) for part in version.split(".")[:2])
+    return first, second
 
 
 def maintenance(given: Facts) -> dict[str, Any]:
@@ -192,8 +261,17 @@ def maintenance(given: Facts) -> dict[str, Any]:
             "kubernetesVersion": bool(given["autoUpdateKubernetes"]),
             "machineImageVersion": bool(given["autoUpdateImage"]),
         },
-        "timeWindow": dict(WINDOW),
+        "timeWindow": {
+            "begin": _clock(given["window"]["from"]),
+            "end": _clock(given["window"]["to"]),
+        },
     }
+
+
+def _clock(text: str) -> str:
+    """`22:00` as a garden writes it; the end of the day is the next one's beginning."""
+    hours, minutes = text.split(":")
+    return f"{int(hours) % 24:02d}{minutes}00+0000"
 
 
 def worker(given: Facts, spec: Facts) -> dict[str, Any]:
@@ -220,6 +298,8 @@ def worker(given: Facts, spec: Facts) -> dict[str, Any]:
         made["labels"] = dict(given["labels"])
     if given.get("taints"):
         made["taints"] = [taint(text) for text in given["taints"]]
+    if given.get("sysctls"):
+        made["sysctls"] = dict(given["sysctls"])
     return made
 
 

@@ -9,9 +9,11 @@ cache, and no cache, however it fails, ends it.
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
@@ -76,6 +78,11 @@ class _Caches(dict[_Which, _Kept]):
         return [kept.cache for which, kept in self.items() if which[:2] == wanted]
 
 
+class _Lent(NamedTuple):
+    kubeconfig: Secret
+    expires: datetime | None
+
+
 @dataclass(slots=True, kw_only=True)
 class _Backend:
     kubeconfig: Secret
@@ -83,6 +90,7 @@ class _Backend:
     transport: Transport
     client: KubeClient
     caches: _Caches
+    lent: _Lent | None
 
 
 class Clusters:
@@ -124,11 +132,29 @@ class Clusters:
             transport=transport,
             client=client,
             caches=caches,
+            lent=known.lent if known is not None else None,
         )
         for kept in caches.values():
             kept.cache.use(client)
         if known is not None:
             self._retire(known.transport)
+
+    def lend(self, backend: str, kubeconfig: Secret, *, expires: datetime | None) -> None:
+        """What is handed on from now on instead of the one in use, which is for fleetd alone.
+        Raises `NoAccess`."""
+        self._known(backend).lent = _Lent(kubeconfig, expires)
+
+    @asynccontextmanager
+    async def trial(self, backend: str, kubeconfig: Secret) -> AsyncGenerator[KubeClient]:
+        """A client of its own for a kubeconfig that is not in force: to try it, or to do with it
+        what the one in force may not. Raises KubeError if it is no good."""
+        transport = GatedTransport(self._connect(kubeconfig), self._gates.of(backend), self._clock)
+        try:
+            known = self._backends.get(backend)
+            caches = known.caches if known is not None else None
+            yield KubeClient(transport, manager=self._manager, listener=caches)
+        finally:
+            self._retire(transport)
 
     def drop(self, backend: str) -> None:
         known = self._backends.pop(backend, None)
@@ -141,14 +167,28 @@ class Clusters:
     def has(self, backend: str) -> bool:
         return backend in self._backends
 
-    def expires(self, backend: str) -> datetime | None:
-        """When the kubeconfig ceases to be good; None if there is none, or it does not say."""
+    def alone(self, backend: str) -> bool:
+        """Whether the one in use is for fleetd alone, and others are handed another."""
+        known = self._backends.get(backend)
+        lent = known.lent if known is not None else None
+        return known is not None and lent is not None and lent.kubeconfig != known.kubeconfig
+
+    def ends(self, backend: str) -> datetime | None:
+        """When the one in use ceases to be good; None if there is none, or it does not say."""
         known = self._backends.get(backend)
         return known.expires if known is not None else None
 
+    def expires(self, backend: str) -> datetime | None:
+        """The same of the one that is handed on (`kubeconfig`)."""
+        known = self._backends.get(backend)
+        lent = known.lent if known is not None else None
+        return lent.expires if lent is not None else self.ends(backend)
+
     def kubeconfig(self, backend: str) -> Secret:
-        """The one in use, for who hands it on. Raises `NoAccess`."""
-        return self._known(backend).kubeconfig
+        """For who hands it on: the one that was lent, or else the one in use. Raises
+        `NoAccess`."""
+        known = self._known(backend)
+        return known.lent.kubeconfig if known.lent is not None else known.kubeconfig
 
     def client(self, backend: str) -> KubeClient:
         return self._known(backend).client

@@ -10,7 +10,7 @@ of one pool are one entry, because a fleet has very many. What needs attention c
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from fleetd.surface import shapes
 from fleetd.surface.shapes import Shape
@@ -60,6 +60,31 @@ def entries(
     )
     shown = [_shape(one, seen, now) for one in [*found, *_flows(topology, region)]]
     return sorted(shown, key=lambda one: (STATES.index(one["state"]), one["region"], one["name"]))
+
+
+class Ending(NamedTuple):
+    region: str
+    name: str
+    ends: datetime
+
+
+def endings(
+    topology: Topology,
+    component: Callable[[str], Component | None],
+    seen: Callable[[Ref], Observation | None],
+) -> list[Ending]:
+    """Of each region and name the one that ends first; for who asks often. Those of servers, of
+    which a fleet has very many, do not end by themselves and are left out."""
+    soonest: dict[tuple[str, str], datetime] = {}
+    for kind, refs in topology.kinds.items():
+        known = component(kind) if kind != SERVER else None
+        for made in known.spec.makes if known is not None else ():
+            for ref in refs:
+                ends = _told(made.name, seen(ref)).expires
+                key = topology.resources[ref].region, made.name
+                if ends is not None:
+                    soonest[key] = min(ends, soonest.get(key, ends))
+    return [Ending(*key, soonest[key]) for key in sorted(soonest)]
 
 
 def _made(

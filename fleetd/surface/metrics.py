@@ -24,7 +24,7 @@ from prometheus_client.core import (
 
 import fleetd
 from fleetd import secrets
-from fleetd.surface import panel
+from fleetd.surface import ledger, panel
 from fleetd.surface.panel import Histogram, Panel
 from fleetd.vocabulary import HoldReason, Truth
 
@@ -118,6 +118,12 @@ WAITED = Declared(
     "Time that calls to a backend have waited for its rate and concurrency limits.",
     ("backend",),
 )
+EXPIRY = Declared(
+    "fleetd_credential_expiry_timestamp_seconds",
+    "gauge",
+    "When the first of the credentials of this name in the region ends, in seconds since 1970.",
+    ("region", "credential"),
+)
 COMMITS = Declared("fleetd_store_commits_total", "counter", "Durable writes of the store.")
 LAG = Declared(
     "fleetd_event_loop_lag_seconds", "gauge", "How late the event loop last woke up a timer."
@@ -141,6 +147,7 @@ ALL = (
     BREAKER,
     IN_FLIGHT,
     WAITED,
+    EXPIRY,
     COMMITS,
     LAG,
 )
@@ -180,6 +187,8 @@ class _Collector(registry.Collector):
         yield _gauge(BREAKER, [((one.name,), int(one.breaker != "closed")) for one in backends])
         yield _gauge(IN_FLIGHT, [((one.name,), one.in_flight) for one in backends])
         yield _counter(WAITED, [((one.name,), one.waited_seconds) for one in backends])
+        ends = ledger.endings(source.topology(), source.component, source.seen)
+        yield _gauge(EXPIRY, [((one.region, one.name), one.ends.timestamp()) for one in ends])
 
 
 def _resources(tally: panel.Tally) -> Iterator[Metric]:

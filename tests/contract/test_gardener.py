@@ -6,7 +6,7 @@ from drivers.gardener import manifests
 from fleetd import objects
 from tests.contract import crds
 from tests.drivers.gardener import region
-from topology.resource import Resource
+from topology.resource import Facts, Resource
 
 TWO_ZONES = region.topology("two-zones")
 CLUSTERS = [
@@ -24,6 +24,19 @@ def test_shoots_fit_the_schema(cluster: Resource) -> None:
     body["apiVersion"] = "core.gardener.cloud/v1beta1"
 
     assert crds.openapi_problems(body, "core.v1beta1.Shoot") == []
+
+
+def test_a_shoot_with_everything_fits_the_schema() -> None:
+    """All that a document may say is said in fields that Gardener has."""
+    made = manifests.shoot(region.everything()).body
+    body = {**made, "apiVersion": "core.gardener.cloud/v1beta1"}
+
+    assert crds.openapi_problems(body, "core.v1beta1.Shoot") == []
+    spec: Facts = made["spec"]
+    assert spec["cloudProfile"] == {"kind": "NamespacedCloudProfile", "name": "metal"}
+    assert spec["maintenance"]["timeWindow"] == {"begin": "220000+0000", "end": "230000+0000"}
+    named = spec["kubernetes"]["kubeAPIServer"]["structuredAuthentication"]["configMapName"]
+    assert named == manifests.authentication(region.everything())[0].name
 
 
 def test_a_project_fits_the_schema() -> None:

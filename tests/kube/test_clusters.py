@@ -165,6 +165,39 @@ def test_a_kind_that_vanished_for_good_is_said_to_be_gone() -> None:
     assert loop.run(main()) == ["Stale", "NotServed"]
 
 
+def test_what_is_handed_on_may_be_another_than_what_is_in_use() -> None:
+    """It stays when the one in use is renewed; where none was lent they are the same."""
+
+    async def main() -> list[Any]:
+        later, soon = START + timedelta(hours=9), START + timedelta(hours=1)
+        async with running(one=_shelf(), two=_shelf(), three=_shelf()) as on:
+            on.clusters.put(HV, Secret("one"), expires=soon)
+            seen: list[Any] = [on.clusters.alone(HV), on.clusters.kubeconfig(HV).reveal()]
+            on.clusters.lend(HV, Secret("two"), expires=later)
+            on.clusters.put(HV, Secret("three"), expires=soon)
+            seen += [on.clusters.alone(HV), on.clusters.kubeconfig(HV).reveal()]
+            return [*seen, on.clusters.expires(HV) == later, on.clusters.ends(HV) == soon]
+
+    assert loop.run(main()) == [False, "one", True, "two", True, True]
+
+
+def test_a_trial_changes_nothing() -> None:
+    """Its requests go out with the other kubeconfig, and what it writes is in the caches."""
+
+    async def main() -> list[Any]:
+        old, new = _shelf("a"), _shelf("a")
+        async with running(old=old, new=new) as on:
+            on.clusters.put(HV, Secret("old"))
+            before = await on.names()
+            async with on.clusters.trial(HV, Secret("new")) as client:
+                await client.apply(BOX, {"metadata": {"name": "b", "namespace": "ns"}})
+            seen = [before, await on.names(), on.clusters.kubeconfig(HV).reveal(), new.closed]
+            await asyncio.sleep(clusters.LINGER.total_seconds() + clusters.TEND + 1)
+            return [*seen, new.closed, old.closed]
+
+    assert loop.run(main()) == [["a"], ["a", "b"], "old", False, True, False]
+
+
 def test_a_new_kubeconfig_takes_over_without_a_gap() -> None:
     """Caches go on with it, readers are woken by what differs, the old one is closed later."""
 

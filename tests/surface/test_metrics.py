@@ -1,6 +1,7 @@
 """The exposition keeps the Prometheus conventions, starts at zero and costs no walk."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fleetd.surface import metrics
 from fleetd.surface.metrics import Metrics
-from fleetd.vocabulary import HoldReason, Truth
+from fleetd.vocabulary import HoldReason, Observation, Truth
 from tests.surface import panels
 from tests.surface.panels import FakePanel
+from topology import catalogue_load
 from topology.resource import Topology
 
 
@@ -117,6 +119,20 @@ def test_labels_are_the_declared_ones() -> None:
             assert {label for label, _ in labels} - {"le"} == by_name[family]
 
 
+def test_the_credential_that_ends_first_is_told() -> None:
+    """One series for each region and name, however many clusters have one."""
+    panel = FakePanel(catalogue=catalogue_load.load(())[0])
+    ways = [panels.resource("access", name) for name in ("hv", "cp")]
+    panel.want = panels.topology(*ways)
+    for hours, one in zip((20, 9), ways, strict=True):
+        until = (panels.NOW + timedelta(hours=hours)).isoformat()
+        told = {"credentials": {"kubeconfig": {"version": until, "expires": until}}}
+        panel.looked[one.ref] = Observation(ref=one.ref, at=panels.NOW, facts={"observed": told})
+    name = "fleetd_credential_expiry_timestamp_seconds"
+    first = value(panel, name, region="eu-1", credential="kubeconfig")
+    assert first == (panels.NOW + timedelta(hours=9)).timestamp()
+
+
 class Unwalked(dict[object, object]):
     """Resources that nobody may walk."""
 
@@ -132,6 +148,7 @@ def test_a_scrape_does_not_walk_the_fleet() -> None:
     tally = panel.tally()
     panel.want = Topology(digest="x", resources=Unwalked(), edges=())  # pyright: ignore[reportArgumentType]
     vars(panel.want)["regions"] = {"eu-1": ()}
+    vars(panel.want)["kinds"] = {"server": ()}
     panel.tally = lambda: tally
     assert value(panel, "fleetd_resource_ready", kind="serverpool", region="eu-1") == 1
 

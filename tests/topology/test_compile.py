@@ -158,10 +158,15 @@ def test_defaults_of_region_and_role_are_filled_in() -> None:
     spec = resources[Ref("cluster", "hv")].spec
     assert spec["kubernetes"] == "1.33.4"
     assert spec["image"] == {"name": "gardenlinux", "version": "1877.4.0"}
-    assert spec["maintenance"] == {"autoUpdateKubernetes": False, "autoUpdateImage": False}
+    assert spec["maintenance"] == {
+        "autoUpdateKubernetes": False,
+        "autoUpdateImage": False,
+        "window": {"from": "22:00", "to": "23:00"},
+    }
     assert spec["garden"] == {
         "project": "cobalt",
         "cloudProfile": "metal",
+        "ownProfile": False,
         "credentialsBinding": "metal",
         "region": "eu-1",
     }

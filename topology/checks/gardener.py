@@ -180,6 +180,15 @@ _MADE = {
     "image": "image",
     "failure_tolerance": "failureTolerance",
     "networking": "networking",
+    "purpose": "purpose",
+    "dns": "dns",
+    "exposure_class": "exposureClass",
+    "maintenance_window": "maintenanceWindow",
+    "hibernation": "hibernation",
+    "authentication": "authentication",
+    "rotation": "rotation",
+    "reconcile": "reconcile",
+    "take_over": "takeOver",
 }
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from topology import complaints
 from topology.checks import index as indexes
 from topology.checks.index import Finding, Index, Path
+from topology.documents.base import Document
 from topology.documents.region import Freeze, Region
 
 FREEZE_MAX = timedelta(days=366)
@@ -40,7 +41,7 @@ def open_(fleet: Index) -> Iterator[Finding]:
                     message="no window can open at 24:00, the end of the day",
                     hint='write "00:00" and the following day',
                 )
-            yield from _zone(fleet, region, (*at, "zone"), window.zone)
+            yield from zone(fleet, region, (*at, "zone"), window.zone)
 
 
 def freezes(fleet: Index) -> Iterator[Finding]:
@@ -49,7 +50,7 @@ def freezes(fleet: Index) -> Iterator[Finding]:
         spans: list[tuple[datetime, datetime, int]] = []
         for number, freeze in enumerate(region.spec.freezes):
             at: Path = ("spec", "freezes", number)
-            yield from _zone(fleet, region, (*at, "zone"), freeze.zone)
+            yield from zone(fleet, region, (*at, "zone"), freeze.zone)
             first, last = moment(freeze.from_), moment(freeze.to, end=True)
             for field, text, found in (("from", freeze.from_, first), ("to", freeze.to, last)):
                 if found is None:
@@ -135,11 +136,11 @@ def _endless(
         reach = max(reach, last)
 
 
-def _zone(fleet: Index, region: Region, path: Path, name: str) -> Iterator[Finding]:
+def zone(fleet: Index, document: Document, path: Path, name: str) -> Iterator[Finding]:
     if known(name):
         return
     yield fleet.complain(
-        region,
+        document,
         path,
         code="unknown-time-zone",
         message=f"there is no time zone {complaints.show(name)}",

@@ -13,10 +13,21 @@ from topology.documents.base import (
     Labels,
     Model,
     Name,
+    ObjectName,
     TypeName,
     complain,
 )
 from topology.documents.region import Image
+from topology.documents.shoot import (
+    Authentication,
+    Dns,
+    Hibernation,
+    Purpose,
+    Since,
+    SysctlName,
+    SysctlValue,
+    UpkeepWindow,
+)
 
 
 class Role(StrEnum):
@@ -61,6 +72,10 @@ class Worker(Model):
     """Labels of the nodes."""
     taints: Annotated[list[str], Field(max_length=50)] = Field(default_factory=list)
     """As `key=value:Effect`."""
+    sysctls: Annotated[dict[SysctlName, SysctlValue], Field(max_length=100)] = Field(
+        default_factory=dict
+    )
+    """Settings of the nodes' kernels, e.g. net.core.somaxconn: 4096."""
 
     @model_validator(mode="after")
     def _machines_from_one_place(self) -> "Worker":
@@ -148,6 +163,9 @@ class Adopted(Model):
 
     access: Access
     """Its kubeconfig."""
+    manage: bool = False
+    """Whether fleetd may install things on it. Without it the cluster is only looked at, and
+    `fleetctl describe cluster <name>` says what is there and what is missing."""
 
 
 class ClusterSpec(Model):
@@ -173,6 +191,27 @@ class ClusterSpec(Model):
     """Only for role hypervisor."""
     adopted: Adopted | None = None
     """Instead of kubernetes, image and workers: use this existing cluster."""
+    purpose: Purpose = "production"
+    """Tells Gardener how much it matters: evaluation, testing, development or production."""
+    dns: Dns | None = None
+    """A domain of its own; the garden's default if left out."""
+    exposure_class: ObjectName | None = None
+    """Exposure class of the garden, which says how its API is reached; cannot be changed later."""
+    maintenance_window: UpkeepWindow | None = None
+    """When Gardener renews what needs no change of yours, such as its own components; 22:00 to
+    23:00 UTC if left out. Versions it never changes by itself."""
+    hibernation: Hibernation | None = None
+    """Sleep, for clusters that are not for production."""
+    authentication: Authentication | None = None
+    """Whom its API server believes beside Gardener."""
+    rotation: Since | None = None
+    """Renews the cluster's authorities and keys, in steps: both the old and the new are good,
+    nodes are replaced pool by pool, then the old ones end, which you approve."""
+    reconcile: Since | None = None
+    """Has Gardener go over the cluster once more, or try again what it gave up."""
+    take_over: bool = False
+    """Lets fleetd change a Shoot of this name that others made. Without it such a Shoot is only
+    looked at, and `fleetctl describe cluster <name>` says what would change."""
 
     @model_validator(mode="after")
     def _options_fit_role(self) -> "ClusterSpec":

@@ -88,6 +88,18 @@ class Freeze(Model):
     """Shown to everybody who asks why nothing happens."""
 
 
+class WorkloadIdentity(Model):
+    """Whom Gardener is at the metal API, by tokens of the garden."""
+
+    audiences: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]],
+        Field(min_length=1, max_length=10),
+    ]
+    """For whom the tokens are made; the metal API must accept one of them."""
+    prefix: str = Field(default="", max_length=100)
+    """What the metal API puts before the names of the garden's users."""
+
+
 class Garden(Model):
     """The Gardener that makes the clusters."""
 
@@ -97,10 +109,15 @@ class Garden(Model):
     """Gardener project; at most 10 characters, and at most 21 together with a cluster's name."""
     cloud_profile: ObjectName
     """CloudProfile with this site's machine types and images."""
+    own_profile: bool = False
+    """Whether that is a NamespacedCloudProfile of the project."""
     region: Name | None = None
     """The garden's own name for this region; the Region's name if left out."""
     credentials_binding: ObjectName = "metal"
     """CredentialsBinding for the metal API, made by fleetd if missing."""
+    workload_identity: WorkloadIdentity | None = None
+    """Lets Gardener log in at the metal API with tokens of its own instead of one that fleetd
+    writes into a Secret. The metal API must believe the garden's issuer."""
 
 
 class Provider(StrEnum):

@@ -5,11 +5,12 @@ Kinds of the groups core and security, the order in which things must exist (pro
 registered types, binding), defaults, deletion with confirmation, and the annotation
 `gardener.cloud/operation`, part of which is consumed by the server itself. What a change of a
 Shoot's spec is answered with is `gardenadmission_shoot`. Left out: quotas, tolerations, seed
-assignment by users, SecretBindings, exposure classes, what only webhooks of extensions do.
+assignment by users, SecretBindings, what only webhooks of extensions do.
 """
 
 import json
 
+from fleetd.sim.controllers import gardenadmission_operations as operations
 from fleetd.sim.controllers import gardenadmission_shoot as shoots
 from fleetd.sim.controllers.metal_parts import items_of, notes_of, part
 from fleetd.sim.kube import refusal
@@ -27,6 +28,7 @@ PROFILE: GK = (CORE, "CloudProfile")
 OWN_PROFILE: GK = (CORE, "NamespacedCloudProfile")
 SEED: GK = (CORE, "Seed")
 REGISTRATION: GK = (CORE, "ControllerRegistration")
+EXPOSURE: GK = (CORE, "ExposureClass")
 BINDING: GK = (SECURITY, "CredentialsBinding")
 IDENTITY: GK = (SECURITY, "WorkloadIdentity")
 
@@ -123,6 +125,7 @@ DEFINITIONS = (
             ("InternalSecret", "internalsecrets", True, False),
             ("SecretBinding", "secretbindings", True, False),
             ("Quota", "quotas", True, False),
+            ("ExposureClass", "exposureclasses", False, False),
         )
     ),
     Definition(
@@ -363,6 +366,7 @@ class Admission:
         if missing:
             why = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
             raise refusal.forbidden(definition, name, why)
+        self._named(definition, shoot)
         self._bound(definition, shoot)
 
     def _bound(self, definition: Definition, shoot: Obj) -> None:
@@ -381,6 +385,18 @@ class Admission:
                 f"error retrieving default domains: Internal error occurred: could not get seed "
                 f'{seed}: seed.core.gardener.cloud "{seed}" not found',
             )
+
+    def _named(self, definition: Definition, shoot: Obj) -> None:
+        """Objects that a Shoot names must be there."""
+        spec, name, space = shoot["spec"], name_of(shoot), namespace_of(shoot)
+        where = "kubernetes.kubeAPIServer.structuredAuthentication"
+        config = part(spec, where).get("configMapName")
+        if config and self.cluster.get(("", "ConfigMap"), config, space) is None:
+            raise refusal.forbidden(definition, name, f'configmaps "{config}" not found')
+        exposure = spec.get("exposureClassName")
+        if exposure and self.cluster.get(EXPOSURE, exposure) is None:
+            why = f'exposureclasses.core.gardener.cloud "{exposure}" not found'
+            raise refusal.forbidden(definition, name, why)
 
     def _update(self, definition: Definition, new: Obj, old: Obj, user: User) -> Obj | None:
         name = name_of(new)
@@ -401,12 +417,14 @@ class Admission:
             problems = [*shoots.problems(made), *shoots.changes(made, old)]
             if problems:
                 raise refusal.invalid(definition, name, *problems)
+            self._named(definition, made)
+            shoots.awake(definition, made, old)
             profile = self._profile_of(made)
             self._bound(definition, made)
             shoots.complete(made, profile)
             shoots.offered(definition, made, old, profile, self.cluster.time.now())
             new = made
-        return shoots.operated(definition, new, old)
+        return operations.operated(definition, new, old)
 
     def _finalizer_stays(self, definition: Definition, new: Obj, old: Obj) -> None:
         had = "gardener" in (items_of(old, "metadata.finalizers"))

@@ -12,34 +12,12 @@ from typing import Any
 from fleetd.sim.controllers.metal_parts import items_of, notes_of, part
 from fleetd.sim.kube import refusal
 from fleetd.sim.kube.definitions import Definition
-from fleetd.sim.kube.values import Obj, at, clone, encode, name_of
+from fleetd.sim.kube.values import Obj, at, encode, name_of
 
 Problem = tuple[str, str, str]
 OPERATION = "gardener.cloud/operation"
 ROLLING, IN_PLACE, MANUAL = "AutoRollingUpdate", "AutoInPlaceUpdate", "ManualInPlaceUpdate"
 WORKER_MAX = 15
-OPERATIONS = (
-    "force-in-place-update",
-    "maintain",
-    "reconcile",
-    "retry",
-    "rotate-ca-complete",
-    "rotate-ca-start",
-    "rotate-ca-start-without-workers-rollout",
-    "rotate-credentials-complete",
-    "rotate-credentials-start",
-    "rotate-credentials-start-without-workers-rollout",
-    "rotate-etcd-encryption-key",
-    "rotate-observability-credentials",
-    "rotate-serviceaccount-key-complete",
-    "rotate-serviceaccount-key-start",
-    "rotate-serviceaccount-key-start-without-workers-rollout",
-    "rotate-ssh-keypair",
-)
-_PARTS = {
-    "ca": ("CA", "certificateAuthorities"),
-    "serviceaccount-key": ("service account key", "serviceAccountKey"),
-}
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -122,6 +100,7 @@ def problems(shoot: Obj) -> list[Problem]:
         text = 'Unsupported value: "infrastructure"'
         found.append(("FieldValueNotSupported", "spec.purpose", text))
     found.extend(_window(part(spec, "maintenance.timeWindow")))
+    found.extend(_schedules(spec))
     pools = workers(shoot)
     active = [
         one for one in pools if one["maximum"] > 0 and one["systemComponents"].get("allow", True)
@@ -148,6 +127,21 @@ def _window(window: Obj) -> list[Problem]:
     which = "smaller than 30m0s" if length < 30 else "greater than 6h0m0s"
     text = f"Forbidden: time window must not be {which}"
     return [("FieldValueForbidden", "spec.maintenance.timeWindow", text)]
+
+
+def _schedules(spec: Obj) -> list[Problem]:
+    found: list[Problem] = []
+    for number, one in enumerate(items_of(spec, "hibernation.schedules")):
+        for key in ("start", "end"):
+            given = one.get(key)
+            if given is not None and len(given.split()) != 5:
+                path = f"spec.hibernation.schedules[{number}].{key}"
+                text = (
+                    f"Invalid value: {_shown(given)}: not a valid cron spec: Expected exactly 5 "
+                    f"fields, found {len(given.split())}: {given}"
+                )
+                found.append(("FieldValueInvalid", path, text))
+    return found
 
 
 def _minutes(text: str) -> int:
@@ -186,6 +180,7 @@ _IMMUTABLE = (
     "networking.pods",
     "networking.services",
     "schedulerName",
+    "dns.domain",
 )
 """Once they are set."""
 
@@ -302,6 +297,17 @@ def _pending(new: Obj, old: Obj) -> list[Problem]:
     return []
 
 
+def awake(definition: Definition, new: Obj, old: Obj) -> None:
+    """What is not to go to sleep (403)."""
+    path = "hibernation.enabled"
+    if not at(new["spec"], path) or at(old["spec"], path):
+        return
+    for one in items_of(old, "status.constraints"):
+        if one["type"] == "HibernationPossible" and one["status"] == "False":
+            why = f"'HibernationPossible' constraint is 'False': {one.get('message')}"
+            raise refusal.forbidden(definition, name_of(new), why)
+
+
 def offered(definition: Definition, new: Obj, old: Obj | None, profile: Obj, now: datetime) -> None:
     """What the CloudProfile does not have (403)."""
     name, spec, offer = name_of(new), new["spec"], profile["spec"]
@@ -389,92 +395,3 @@ def _machine(worker: Obj, was: Obj | None, offer: Obj, now: datetime) -> str:
             f"versions are: [{' '.join(named)}]"
         )
     return ""
-
-
-def operated(definition: Definition, new: Obj, old: Obj) -> Obj | None:
-    """The annotation `gardener.cloud/operation`: part of it is consumed in the same write."""
-    notes = notes_of(new)
-    asked = notes.get(OPERATION, "")
-    before = notes_of(old).get(OPERATION, "")
-    if not asked or asked == before:
-        return new
-    state = at(old, "status.lastOperation.state")
-    left: list[str] = []
-    bump = False
-    for one in asked.split(";"):
-        _operation(definition, new, old, one)
-        if (one == "reconcile" and state not in (None, "Failed")) or (
-            one == "retry" and state == "Failed"
-        ):
-            bump = True
-            continue
-        left.append(one)
-        if one.startswith(("rotate-", "rollout-workers=")) and state != "Failed":
-            bump = True
-    if "rotate-credentials-start" in left:
-        left = ["rotate-credentials-start"]
-    made = clone(new)
-    if left:
-        made["metadata"]["annotations"][OPERATION] = ";".join(left)
-    else:
-        del made["metadata"]["annotations"][OPERATION]
-    if bump:
-        made["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    return made
-
-
-def _operation(definition: Definition, new: Obj, old: Obj, one: str) -> None:
-    path = f"metadata.annotations[{OPERATION}]"
-    name = name_of(new)
-    head, _, pools = one.partition("=")
-    if head in ("rollout-workers", "rotate-rollout-workers"):
-        _rollout(definition, new, path, pools)
-        return
-    if one not in OPERATIONS:
-        listed = ", ".join(f'"{known}"' for known in OPERATIONS)
-        text = f'Unsupported value: "{one}": supported values: {listed}'
-        raise refusal.invalid(definition, name, ("FieldValueNotSupported", path, text))
-    last = part(old, "status.lastOperation")
-    created = last and not (last["type"] == "Create" and last["state"] != "Succeeded")
-    for key, (words, field) in _PARTS.items():
-        both = one.startswith("rotate-credentials")
-        if not both and not one.startswith(f"rotate-{key}"):
-            continue
-        phase = at(old, f"status.credentials.rotation.{field}.phase")
-        text = ""
-        if "start" in one and not created:
-            text = (
-                f"cannot start {words} rotation if shoot was not yet created successfully or is "
-                "not ready for reconciliation"
-            )
-        elif "start" in one and phase not in (None, "Completed"):
-            text = (
-                f"cannot start {words} rotation if .status.credentials.rotation.{field}.phase is "
-                "not 'Completed'"
-            )
-        elif one.endswith("complete") and phase != "Prepared":
-            text = (
-                f"cannot complete {words} rotation if .status.credentials.rotation.{field}.phase "
-                "is not 'Prepared'"
-            )
-        if text:
-            raise refusal.invalid(
-                definition, name, ("FieldValueForbidden", path, f"Forbidden: {text}")
-            )
-
-
-def _rollout(definition: Definition, new: Obj, path: str, pools: str) -> None:
-    named = {one["name"]: one for one in workers(new)}
-    for pool in named if pools == "*" else pools.split(","):
-        text = ""
-        if pool not in named:
-            text = f"worker pool name {pool} does not exist in .spec.provider.workers[]"
-        elif named[pool]["updateStrategy"] != ROLLING:
-            text = (
-                f"worker pool {pool} is using in-place update strategy; manual worker pool rollout "
-                "is not supported for such pools"
-            )
-        if text:
-            raise refusal.invalid(
-                definition, name_of(new), ("FieldValueInvalid", path, f"Invalid value: {text}")
-            )

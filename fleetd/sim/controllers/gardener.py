@@ -16,6 +16,7 @@ by itself, not even where automatic updates are on (fleetd always turns them off
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from fleetd.sim.controllers import gardener_roles as roles
 from fleetd.sim.controllers import gardener_rotation as rotation
 from fleetd.sim.controllers import gardener_workers as workers
 from fleetd.sim.controllers import workloads
@@ -279,6 +280,7 @@ class Gardenlet(Controller):
         there = self.world.clusters.get(key.name)
         if there is None:
             there = self.world.add_cluster(key.name)
+            roles.install(there)
             workloads.run(self.world, there)
             mcm = self.world.controllers.get((self.seed.name, MachineControllerManager.name))
             if isinstance(mcm, MachineControllerManager):

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from fleetd.sim.controllers.base import Key, Obj, age
-from fleetd.sim.controllers.gardenadmission import BINDING, PROFILE, SHOOT
+from fleetd.sim.controllers.gardenadmission import BINDING, OWN_PROFILE, PROFILE, SHOOT
 from fleetd.sim.controllers.gardenadmission_shoot import MANUAL, ROLLING, numbers, version_of
 from fleetd.sim.controllers.machines import DEPLOYMENT, FINALIZER, GROUP, MACHINE, phase
 from fleetd.sim.controllers.machines_nodes import FORCED, NODE, POOL, ready_of
@@ -109,7 +109,11 @@ def remove(gardenlet: "Gardenlet", shoot: Obj) -> None:
 
 
 def _deployments(gardenlet: "Gardenlet", key: Key, shoot: Obj) -> list[Mutable]:
-    profile = gardenlet.cluster.get(PROFILE, shoot["spec"]["cloudProfile"]["name"])
+    named = shoot["spec"]["cloudProfile"]
+    profile = gardenlet.cluster.get(PROFILE, named["name"])
+    if named.get("kind") == OWN_PROFILE[1]:
+        own = gardenlet.cluster.get(OWN_PROFILE, named["name"], key.namespace)
+        profile = {"spec": part(own, "status.cloudProfileSpec")}
     marks = rollouts(shoot)
     asleep = bool(at(shoot, "spec.hibernation.enabled"))
     made: list[Mutable] = []

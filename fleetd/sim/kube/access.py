@@ -66,6 +66,8 @@ class Tokens:
     gone: dict[str, datetime] = field(default_factory=dict[str, datetime])
     """When a ServiceAccount, by uid, was deleted."""
     count: int = 0
+    late: list[str] = field(default_factory=list[str])
+    """Who came with a token that had ended, each time."""
 
     @property
     def audience(self) -> str:
@@ -128,6 +130,7 @@ class Tokens:
         if found is None:
             raise BadToken("invalid bearer token")
         if found.expires is not None and now >= found.expires:
+            self.late.append(found.user.name)
             raise BadToken("[invalid bearer token, service account token has expired]")
         if found.account is not None:
             uid = found.account[2]

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from fleetd.kube.transport import Request, Response
 from fleetd.sim.faces.handler import Stream
-from fleetd.sim.kube import access, builtin, crd, defaults, refusal, reviews
+from fleetd.sim.kube import access, builtin, crd, defaults, escalation, refusal, reviews
 from fleetd.sim.kube.access import MASTERS, Tokens, User
 from fleetd.sim.kube.calls import Call
 from fleetd.sim.kube.definitions import Definition
@@ -71,6 +71,7 @@ class Cluster:
         for gk, hook in defaults.HOOKS.items():
             self.admit(gk, hook)
         crd.install(self)
+        escalation.install(self)
         reviews.install(self)
         self._server = Server(self)
         self.store.subscribe(self._account_deleted)

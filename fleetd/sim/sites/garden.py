@@ -12,6 +12,7 @@ from typing import Any
 from fleetd.sim.controllers import gardener_access
 from fleetd.sim.controllers.gardenadmission import SEED, Admission
 from fleetd.sim.controllers.gardener import Gardenlet, ProjectController
+from fleetd.sim.controllers.gardener_profiles import ProfileController
 from fleetd.sim.controllers.machines import DEFINITIONS, MachineControllerManager
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.sim.world import World
@@ -58,6 +59,7 @@ def _garden(world: World, topology: Topology, region: Resource) -> None:
     MachineControllerManager(world, seed).start()
     Gardenlet(world, garden).start()
     ProjectController(world, garden).start()
+    ProfileController(world, garden).start()
 
 
 def _registration(clusters: list[Resource]) -> dict[str, Any]:

@@ -56,6 +56,41 @@ def changed(resource: Resource, **spec: Any) -> Resource:
     return replace(resource, spec=given, generation=compiler.fingerprint(resource.driver, given))
 
 
+EVERYTHING = {
+    "purpose": "testing",
+    "dns": {"domain": "hv.eu-1.example"},
+    "exposureClass": "internal",
+    "failureTolerance": "node",
+    "hibernation": {
+        "enabled": False,
+        "schedules": [{"start": "0 20 * * 1-5", "end": "0 7 * * 1-5", "zone": "Europe/Berlin"}],
+    },
+    "authentication": {
+        "issuers": [
+            {
+                "url": "https://sso.example",
+                "audiences": ["fleet", "ops"],
+                "userClaim": "sub",
+                "groupsClaim": "groups",
+                "prefix": "sso:",
+            }
+        ]
+    },
+}
+"""Of a Cluster, all that most leave out."""
+
+
+def everything() -> Resource:
+    """A cluster that says all that can be said."""
+    cluster = want("cluster", "hv")
+    pools = [
+        {**one, "sysctls": {"net.core.somaxconn": "4096"}, "taints": ["a=b:NoSchedule"]}
+        for one in cluster.spec["workers"]
+    ]
+    garden = {**cluster.spec["garden"], "ownProfile": True}
+    return changed(cluster, **EVERYTHING, workers=pools, garden=garden)
+
+
 @dataclass
 class Fleet:
     """What the daemon would think."""

@@ -272,16 +272,14 @@ def test_an_image_too_far_for_an_update_in_place_is_told() -> None:
     image = {"name": "gardenlinux", "version": "2000.1.0"}
     offered = {**image, "inPlaceUpdates": {"supported": True, "minVersionForUpdate": "1900.0.0"}}
     profile: dict[str, Any] = {
-        "spec": {
-            "kubernetes": {"versions": []},
-            "machineImages": [{"name": "gardenlinux", "versions": [offered]}],
-        }
+        "kubernetes": {"versions": []},
+        "machineImages": [{"name": "gardenlinux", "versions": [offered]}],
     }
-    live = _one_pool({"name": "gardenlinux", "version": "1877.4.0"}, "AutoInPlaceUpdate")
+    live = one_pool({"name": "gardenlinux", "version": "1877.4.0"}, "AutoInPlaceUpdate")
     now = datetime(2026, 3, 3, tzinfo=UTC)
 
     held = shoots.refusals(
-        _one_pool(image, "AutoInPlaceUpdate"), {"spec": live, "status": {}}, profile, now
+        one_pool(image, "AutoInPlaceUpdate"), {"spec": live, "status": {}}, profile, now
     )
 
     assert held == [
@@ -289,9 +287,10 @@ def test_an_image_too_far_for_an_update_in_place_is_told() -> None:
     ]
 
 
-def _one_pool(image: dict[str, str], strategy: str) -> dict[str, Any]:
+def one_pool(image: dict[str, str], strategy: str) -> dict[str, Any]:
     pool = {"name": "compute", "machine": {"type": "m", "image": image}, "updateStrategy": strategy}
     return {
+        "region": "eu-1",
         "kubernetes": {"version": "1.33.4"},
         "provider": {"type": "ironcore-metal", "workers": [pool]},
     }

@@ -172,7 +172,9 @@ def test_an_image_that_expired_counts_as_missing_and_one_that_will_is_named() ->
         profile = want("cloud-profile")
         await _expire(region, timedelta(days=20))
         seen = await driver.observe(profile)
-        assert (seen.facts or {})["observed"]["expiring"] == ["image gardenlinux 1877.4.0"]
+        assert (seen.facts or {})["observed"]["expiring"] == [
+            "image gardenlinux 1877.4.0 expires soon"
+        ]
         await asyncio.sleep(timedelta(days=21).total_seconds())
         assert await region.reason(driver, profile) == "ImageMissing"
 

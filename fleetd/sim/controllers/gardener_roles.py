@@ -1,0 +1,63 @@
+"""
+Who may do what on a new Shoot: the roles that its API server and Gardener bring; part of
+`gardener`. Only those that somebody binds or is a member of; administrators are system:masters.
+"""
+
+from typing import Any
+
+from fleetd.sim.kube.cluster import Cluster
+
+_API = "rbac.authorization.k8s.io"
+_VIEWERS = "gardener.cloud:system:viewers"
+_LOOK = ["get", "list", "watch"]
+_PLAIN = [
+    "configmaps",
+    "events",
+    "namespaces",
+    "nodes",
+    "persistentvolumeclaims",
+    "pods",
+    "serviceaccounts",
+    "services",
+]
+_ROLES: dict[str, list[dict[str, Any]]] = {
+    "cluster-admin": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    "system:auth-delegator": [
+        {
+            "apiGroups": ["authentication.k8s.io"],
+            "resources": ["tokenreviews"],
+            "verbs": ["create"],
+        },
+        {
+            "apiGroups": ["authorization.k8s.io"],
+            "resources": ["subjectaccessreviews"],
+            "verbs": ["create"],
+        },
+    ],
+    # All but Secrets.
+    _VIEWERS: [
+        {"apiGroups": [""], "resources": _PLAIN, "verbs": _LOOK},
+        {
+            "apiGroups": ["apps", "batch", "apiextensions.k8s.io"],
+            "resources": ["*"],
+            "verbs": _LOOK,
+        },
+    ],
+}
+
+
+def install(there: Cluster) -> None:
+    there.rbac_enforced = True
+    for name, rules in _ROLES.items():
+        body = {"apiVersion": f"{_API}/v1", "kind": "ClusterRole", "metadata": {"name": name}}
+        there.create({**body, "rules": rules}, manager="kube-apiserver")
+    there.create(
+        {
+            "apiVersion": f"{_API}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": _VIEWERS},
+            "roleRef": {"apiGroup": _API, "kind": "ClusterRole", "name": _VIEWERS},
+            "subjects": [{"apiGroup": _API, "kind": "Group", "name": _VIEWERS}],
+        },
+        manager="gardenlet",
+    )

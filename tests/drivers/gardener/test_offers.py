@@ -1,0 +1,160 @@
+"""What a profile offers, what it takes away, and all that a document may say of a Shoot."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from drivers.gardener import offers
+from fleetd.sim import loop
+from tests.drivers.gardener import region as place
+from tests.drivers.gardener.region import Region, changed, everything, want
+from tests.drivers.gardener.test_clusters import (
+    PROFILE,
+    SHOOT,
+    one_pool,
+    prepared,
+    proposed,
+    up,
+)
+
+
+def test_a_cluster_that_says_everything_is_made() -> None:
+    """Own profile, domain, exposure class, sleep, issuers and kernel settings: the garden takes
+    it, it comes up, and then nothing differs."""
+
+    async def act(region: Region) -> None:
+        driver = await prepared(region)
+        for body in (
+            {"kind": "ExposureClass", "metadata": {"name": "internal"}, "handler": "internal"},
+            {
+                "kind": "NamespacedCloudProfile",
+                "metadata": {"name": "metal", "namespace": "garden-cobalt"},
+                "spec": {"parent": {"kind": "CloudProfile", "name": "metal"}},
+            },
+        ):
+            given = {"apiVersion": "core.gardener.cloud/v1beta1", **body}
+            region.garden.create(given, manager="t")
+        await asyncio.sleep(30)
+        whole = everything()
+        steps = await proposed(region, driver, whole)
+        assert [step.args["manifest"]["kind"] for step in steps] == ["ConfigMap", "Shoot"]
+        assert await region.road(driver, whole) == "Ready"
+        assert await proposed(region, driver, whole) == ()
+        config = region.garden.get(("", "ConfigMap"), "hv-authentication", "garden-cobalt")
+        assert config is not None
+        trusted = json.loads(config["data"]["config.yaml"])
+        assert trusted["apiVersion"] == "apiserver.config.k8s.io/v1beta1"
+        assert [one["issuer"]["url"] for one in trusted["jwt"]] == ["https://sso.example"]
+        for gone in ({"exposureClass": "other"}, {"dns": {"domain": "other.example"}}):
+            (step,) = await proposed(region, driver, changed(whole, **gone))
+            assert step.verb == "refuse"
+
+    loop.run(place.play(act))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"kubernetes": "1.33.99"}, "does not offer Kubernetes 1.33.99"),
+        ({"image": {"name": "gardenlinux", "version": "1.0.0"}}, "does not offer image"),
+        ({"workers": {"machineType": "none"}}, "does not offer machine type none"),
+        ({"workers": {"zones": ["z"]}}, "has no zone z in region eu-1"),
+    ],
+)
+def test_what_the_profile_lacks_is_told_before_a_cluster_is_made(
+    spec: dict[str, Any], words: str
+) -> None:
+    """Nothing is sent: the garden would answer in the middle of a plan."""
+
+    async def act(region: Region) -> None:
+        driver = await prepared(region)
+        cluster = want("cluster", "hv")
+        if "workers" in spec:
+            given: dict[str, Any] = {
+                "workers": [{**one, **spec["workers"]} for one in cluster.spec["workers"]]
+            }
+        else:
+            given = spec
+        (step,) = await proposed(region, driver, changed(cluster, **given))
+        assert (step.verb, words in step.why) == ("refuse", True)
+
+    loop.run(place.play(act))
+
+
+async def _until(region: Region, days: int) -> None:
+    """Kubernetes and image of the example end in so many days."""
+    until = (region.world.now() + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def change(live: dict[str, Any]) -> None:
+        images = live["spec"]["machineImages"][0]["versions"]
+        for one in (*live["spec"]["kubernetes"]["versions"], *images):
+            if one["version"] in ("1.33.4", "1877.4.0"):
+                one["expirationDate"] = until
+
+    region.garden.edit(PROFILE, "metal", "", change, manager="t")
+    await asyncio.sleep(1)
+
+
+def test_what_expires_is_told_before_and_refused_after() -> None:
+    """A cluster that has it stays Ready with a warning; a new one does not get it any more."""
+
+    async def act(region: Region) -> None:
+        driver = await up(region)
+        cluster = want("cluster", "hv")
+        await _until(region, 59)
+        told = driver.judge(cluster, await driver.observe(cluster))
+        assert [one.reason for one in told] == ["Healthy", "ExpiresSoon"]
+        assert "Kubernetes 1.33.4 expires at" in told[1].message
+        assert "image gardenlinux 1877.4.0 expires at" in told[1].message
+        await _until(region, -1)
+        told = driver.judge(cluster, await driver.observe(cluster))
+        assert "Kubernetes 1.33.4 expired at" in told[1].message
+        assert await proposed(region, driver, cluster) == ()
+        (step,) = await proposed(region, driver, want("cluster", "cp"))
+        assert step.verb == "refuse"
+        assert "Kubernetes 1.33.4 expired at" in step.why
+        assert "image gardenlinux 1877.4.0 is expired" in step.why
+
+    loop.run(place.play(act))
+
+
+def test_an_image_that_is_not_made_for_it_is_not_updated_in_place() -> None:
+    """The version says whether it can; a pool that asks for it nevertheless is refused."""
+    image = {"name": "gardenlinux", "version": "1877.4.0"}
+    offer: dict[str, Any] = {
+        "kubernetes": {"versions": [{"version": "1.33.4"}]},
+        "machineTypes": [{"name": "m"}],
+        "machineImages": [{"name": "gardenlinux", "versions": [image]}],
+    }
+    now = datetime(2026, 3, 3, tzinfo=UTC)
+
+    in_place, rolling = (
+        list(offers.lacking(one_pool(image, strategy), {}, offer, now))
+        for strategy in ("ManualInPlaceUpdate", "AutoRollingUpdate")
+    )
+
+    assert len(in_place) == 1
+    assert "is not made for updates in place" in in_place[0]
+    assert rolling == []
+
+
+def test_a_cluster_is_not_put_to_sleep_for_good() -> None:
+    """A constraint that says that it would not wake again holds that change."""
+
+    async def act(region: Region) -> None:
+        driver = await up(region)
+        status = (region.garden.get(SHOOT, "hv", "garden-cobalt") or {})["status"]
+        said = {"type": "HibernationPossible", "status": "False", "message": "a webhook"}
+        region.garden.set_status(
+            SHOOT, "hv", "garden-cobalt", {**status, "constraints": [said]}, manager="t"
+        )
+        await asyncio.sleep(1)
+        asleep = changed(want("cluster", "hv"), hibernation={"enabled": True, "schedules": []})
+        (step,) = await proposed(region, driver, asleep)
+        assert step.verb == "refuse"
+        assert "it would not wake again: a webhook" in step.why
+
+    loop.run(place.play(act))
