@@ -79,15 +79,35 @@ async def account_token(client: KubeClient, namespace: str, account: str, second
     )
 
 
+async def identity_token(client: KubeClient, namespace: str, identity: str, seconds: int) -> Minted:
+    """A token of the garden for a WorkloadIdentity."""
+    kind = await client.find("security.gardener.cloud", "WorkloadIdentity")
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
+    answer = await client.post(kind.path(identity, namespace, "token"), body)
+    status: dict[str, Any] = answer.get("status") or {}
+    if not status.get("token"):
+        raise errors.Unreachable(f"no token came for WorkloadIdentity {namespace}/{identity}")
+    return Minted(
+        Secret(str(status["token"])), datetime.fromisoformat(str(status["expirationTimestamp"]))
+    )
+
+
 async def accepted(client: KubeClient, token: Secret) -> bool:
     """Whether the API server takes this token for anybody."""
+    return bool(await reviewed(client, token))
+
+
+async def reviewed(client: KubeClient, token: Secret) -> str:
+    """For whom the API server takes this token; empty: for nobody."""
+    spec = {"token": token.reveal()}
     answer = await client.post(
         "/apis/authentication.k8s.io/v1/tokenreviews",
-        {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenReview",
-            "spec": {"token": token.reveal()},
-        },
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec},
     )
     status: dict[str, Any] = answer.get("status") or {}
-    return bool(status.get("authenticated"))
+    user: dict[str, Any] = status.get("user") or {}
+    return str(user.get("username") or "") if status.get("authenticated") else ""

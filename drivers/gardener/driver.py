@@ -17,6 +17,7 @@ from typing import Any
 from drivers.gardener import (
     checks,
     credentials,
+    identity,
     manifests,
     offers,
     operations,
@@ -60,6 +61,9 @@ class GardenerDriver(ObjectDriver):
         match want.ref.kind:
             case "garden-project":
                 return manifests.project(want)
+            case "credentials-binding" if identity.wanted(want):
+                rights, who = manifests.metal_rights(want), manifests.identity(want)
+                return (*rights, who, manifests.binding(want))
             case "credentials-binding":
                 return (*manifests.metal_account(want), manifests.binding(want))
             case "cluster":
@@ -97,6 +101,8 @@ class GardenerDriver(ObjectDriver):
         match want.ref.kind:
             case "garden-project":
                 return self._kubeconfigs(want)
+            case "credentials-binding" if identity.wanted(want):
+                return await identity.look(self, want)
             case "credentials-binding":
                 found = await credentials.look(self.tools, want)
                 found["renew"] = credentials.due(found, self.tools.clock.now())
@@ -194,12 +200,28 @@ class GardenerDriver(ObjectDriver):
     def _writes(self, want: Resource, seen: Facts) -> Sequence[Step]:
         steps = super()._writes(want, seen)
         match want.ref.kind:
+            case "credentials-binding" if identity.wanted(want):
+                return identity.steps(want, seen, self._unless_bound(want, seen, steps))
             case "credentials-binding":
-                return self._with_token(want, seen, steps)
+                return self._with_token(want, seen, self._unless_bound(want, seen, steps))
             case "cluster":
                 return self._of_cluster(want, seen, steps)
             case _:
                 return steps
+
+    def _unless_bound(self, want: Resource, seen: Facts, steps: Sequence[Step]) -> list[Step]:
+        """What a binding names cannot be changed; another kind of credentials needs another."""
+        bound: Facts = seen.get("credentialsRef") or {}
+        kind = manifests.binding(want).body["credentialsRef"]["kind"]
+        if not steps or not bound or bound.get("kind") == kind:
+            return list(steps)
+        said = (
+            f"CredentialsBinding {want.spec['garden']['credentialsBinding']} names a "
+            f"{bound.get('kind')}, which cannot be changed: give garden.credentialsBinding another "
+            "name, and the Shoots follow"
+        )
+        step = make_step(want, REFUSED, {"why": [said]}, why=said, deadline=DEADLINE)
+        return [step]
 
     def _with_token(self, want: Resource, seen: Facts, steps: Sequence[Step]) -> list[Step]:
         """The token comes after the account it belongs to, and before the binding: a garden takes
@@ -207,6 +229,8 @@ class GardenerDriver(ObjectDriver):
         bound: Facts = seen.get("parts", {}).get(manifests.binding(want).key) or {}
         if bound and not bound["made"]:
             return []  # others made it: it is theirs to keep
+        if any(step.verb == REFUSED for step in steps):
+            return list(steps)
         first = [step for step in steps if step.args["backend"] != want.backend]
         last = [step for step in steps if step.args["backend"] == want.backend]
         observed: Facts = seen.get("observed", {})
@@ -285,6 +309,8 @@ class GardenerDriver(ObjectDriver):
     def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
         steps = list(super()._removal(want, seen))
         kind = _CONFIRMED.get(want.ref.kind)
+        if want.ref.kind == "credentials-binding" and identity.wanted(want):
+            return identity.removal(want, seen, steps)
         if want.ref.kind == "credentials-binding":
             return self._without_token(want, seen, steps)
         target = next((one for one in steps if one.args["kind"] == kind), None)

@@ -19,6 +19,7 @@ CORE = "core.gardener.cloud"
 SECURITY = "security.gardener.cloud"
 PROFILE = (CORE, "CloudProfile")
 SEED = (CORE, "Seed")
+RBAC = "rbac.authorization.k8s.io"
 CLAIM = ("metal.ironcore.dev", "ServerClaim")
 PROVIDER = "ironcore-metal"
 CONFIGS = f"{PROVIDER}.provider.extensions.gardener.cloud/v1alpha1"
@@ -76,28 +77,70 @@ def binding(want: Resource) -> Manifest:
     garden: Facts = want.spec["garden"]
     namespace = namespace_of(str(garden["project"]))
     name = str(garden["credentialsBinding"])
+    named = {"apiVersion": "v1", "kind": "Secret"}
+    if garden.get("workloadIdentity"):
+        named = {"apiVersion": f"{SECURITY}/v1alpha1", "kind": "WorkloadIdentity"}
     body: Facts = {
         "apiVersion": SECURITY,
         "kind": "CredentialsBinding",
         "metadata": {"name": name, "namespace": namespace},
         "provider": {"type": PROVIDER},
-        "credentialsRef": {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "namespace": namespace,
-            "name": name,
-        },
+        "credentialsRef": {**named, "namespace": namespace, "name": name},
     }
     return Manifest(backend=want.backend, body=body, why=f"create CredentialsBinding {name}")
+
+
+def identity(want: Resource) -> Manifest:
+    """Who Gardener is at the metal API where it makes its tokens itself."""
+    garden: Facts = want.spec["garden"]
+    name = str(garden["credentialsBinding"])
+    body: Facts = {
+        "apiVersion": SECURITY,
+        "kind": "WorkloadIdentity",
+        "metadata": {"name": name, "namespace": namespace_of(str(garden["project"]))},
+        "spec": {
+            "audiences": list(garden["workloadIdentity"]["audiences"]),
+            "targetSystem": {"type": PROVIDER},
+        },
+    }
+    return Manifest(backend=want.backend, body=body, why=f"create WorkloadIdentity {name}")
 
 
 def metal_account(want: Resource) -> tuple[Manifest, ...]:
     """Who Gardener is at the metal API, and what it may do there: claim servers in one namespace,
     and read which there are."""
     namespace = namespace_of(str(want.spec["garden"]["project"]))
-    backend = f"metal:{want.region}"
-    inside = {"name": ACCOUNT, "namespace": namespace}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _inside(want)}
     subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
+    space, role, reading = _rights(want)
+    bound, read = _bindings(want, subject)
+    return tuple(_at_metal(want, one) for one in (space, account, role, bound, reading, read))
+
+
+def metal_rights(want: Resource) -> tuple[Manifest, ...]:
+    """The same rights, for a user whom only the garden knows (`grants`)."""
+    return tuple(_at_metal(want, one) for one in _rights(want))
+
+
+def grants(want: Resource, user: str) -> tuple[Manifest, ...]:
+    subject = {"apiGroup": RBAC, "kind": "User", "name": user}
+    return tuple(_at_metal(want, one) for one in _bindings(want, subject))
+
+
+def _at_metal(want: Resource, body: Facts) -> Manifest:
+    why = f"let Gardener claim servers: {body['kind']}"
+    return Manifest(backend=f"metal:{want.region}", body=body, why=why)
+
+
+def _inside(want: Resource) -> dict[str, str]:
+    return {"name": ACCOUNT, "namespace": namespace_of(str(want.spec["garden"]["project"]))}
+
+
+def _outside(want: Resource) -> dict[str, str]:
+    return {"name": f"{ACCOUNT}-{namespace_of(str(want.spec['garden']['project']))}"}
+
+
+def _rights(want: Resource) -> tuple[Facts, Facts, Facts]:
     claims = {
         "apiGroups": ["metal.ironcore.dev"],
         "resources": ["serverclaims"],
@@ -114,36 +157,36 @@ def metal_account(want: Resource) -> tuple[Manifest, ...]:
         "resources": ["servers", "bmcs"],
         "verbs": ["get", "list", "watch"],
     }
-    rbac = "rbac.authorization.k8s.io"
-    cluster = {"name": f"{ACCOUNT}-{namespace}"}
-    bodies: tuple[Facts, ...] = (
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside},
+    inside = _inside(want)
+    return (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": inside["namespace"]}},
         {
-            "apiVersion": rbac,
+            "apiVersion": RBAC,
             "kind": "Role",
             "metadata": inside,
             "rules": [claims, secrets, addresses],
         },
+        {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": _outside(want), "rules": [reading]},
+    )
+
+
+def _bindings(want: Resource, subject: Facts) -> tuple[Facts, Facts]:
+    cluster = _outside(want)
+    return (
         {
-            "apiVersion": rbac,
+            "apiVersion": RBAC,
             "kind": "RoleBinding",
-            "metadata": inside,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
+            "metadata": _inside(want),
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": ACCOUNT},
             "subjects": [subject],
         },
-        {"apiVersion": rbac, "kind": "ClusterRole", "metadata": cluster, "rules": [reading]},
         {
-            "apiVersion": rbac,
+            "apiVersion": RBAC,
             "kind": "ClusterRoleBinding",
             "metadata": cluster,
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": cluster["name"]},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": cluster["name"]},
             "subjects": [subject],
         },
-    )
-    return tuple(
-        Manifest(backend=backend, body=body, why=f"let Gardener claim servers: {body['kind']}")
-        for body in bodies
     )
 
 

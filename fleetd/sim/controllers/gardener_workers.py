@@ -11,8 +11,15 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+from fleetd.sim.controllers import gardener_identities as identities
 from fleetd.sim.controllers.base import Key, Obj, age
-from fleetd.sim.controllers.gardenadmission import BINDING, OWN_PROFILE, PROFILE, SHOOT
+from fleetd.sim.controllers.gardenadmission import (
+    BINDING,
+    IDENTITY,
+    OWN_PROFILE,
+    PROFILE,
+    SHOOT,
+)
 from fleetd.sim.controllers.gardenadmission_shoot import MANUAL, ROLLING, numbers, version_of
 from fleetd.sim.controllers.machines import DEPLOYMENT, FINALIZER, GROUP, MACHINE, phase
 from fleetd.sim.controllers.machines_nodes import FORCED, NODE, POOL, ready_of
@@ -44,12 +51,17 @@ def seconds(text: str, otherwise: float) -> float:
     return hours * 3600.0 + minutes * 60.0 + rest
 
 
-def _secret(garden: Cluster, shoot: Obj) -> dict[str, str]:
+def _secret(gardenlet: "Gardenlet", shoot: Obj) -> dict[str, str]:
     """The credentials for the metal API, decoded."""
+    garden = gardenlet.cluster
     binding = garden.get(
         BINDING, shoot["spec"]["credentialsBindingName"], shoot["metadata"]["namespace"]
     )
     named = part(binding, "credentialsRef")
+    if named.get("kind") == IDENTITY[1]:
+        who = garden.get(IDENTITY, named.get("name", ""), named.get("namespace", ""))
+        token = identities.issue(gardenlet.world, garden, who) if who is not None else ""
+        return {"namespace": named.get("namespace", ""), "token": token}
     secret = garden.get(("", "Secret"), named.get("name", ""), named.get("namespace", ""))
     data: dict[str, str] = part(secret, "data")
     try:
@@ -61,7 +73,7 @@ def _secret(garden: Cluster, shoot: Obj) -> dict[str, str]:
 def refused(gardenlet: "Gardenlet", shoot: Obj) -> str:
     """Why the metal API does not let Gardener in; empty if it does."""
     metal = gardenlet.world.clusters.get(f"metal-{gardenlet.region}")
-    token = _secret(gardenlet.cluster, shoot).get("token", "")
+    token = _secret(gardenlet, shoot).get("token", "")
     if metal is None:
         return "the metal API does not answer"
     try:
@@ -184,7 +196,7 @@ def _template(
         "type": kind,
         "image": f"{image['name']}:{image['version']}",
         "kubernetes": version_of(dict(worker), dict(shoot)),
-        "claims": _secret(gardenlet.cluster, shoot).get("namespace", "default"),
+        "claims": _secret(gardenlet, shoot).get("namespace", "default"),
         "serverLabels": dict(labels[0]) if labels else {},
         "labels": dict(part(worker, "labels")),
         "taints": list(items_of(worker, "taints")),

@@ -9,7 +9,7 @@ them (`fleet.c5c3.io/class`), as an operator would write it.
 
 from typing import Any
 
-from fleetd.sim.controllers import gardener_access
+from fleetd.sim.controllers import gardener_access, gardener_identities
 from fleetd.sim.controllers.gardenadmission import SEED, Admission
 from fleetd.sim.controllers.gardener import Gardenlet, ProjectController
 from fleetd.sim.controllers.gardener_profiles import ProfileController
@@ -47,6 +47,7 @@ def _garden(world: World, topology: Topology, region: Resource) -> None:
         seed.serve(definition)
     Admission(garden).install()
     gardener_access.install(world, garden)
+    gardener_identities.install(world, garden)
     clusters = [
         one
         for one in topology.resources.values()
