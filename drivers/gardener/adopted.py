@@ -89,7 +89,8 @@ class AdoptedDriver(ObjectDriver):
 async def _all(there: KubeClient, gk: tuple[str, str]) -> list[Object] | None:
     """None: it may not be asked. Read each time, for few look at such a cluster for long."""
     try:
-        return (await there.list(await there.find(*gk))).items
+        found = await there.list(await there.find(*gk))
+        return [one.object() for one in found.items]
     except (errors.Unauthorized, errors.Forbidden):
         return None
 

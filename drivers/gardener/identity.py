@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drivers.gardener import client, manifests
-from fleetd.kube import errors, facts, objects
-from fleetd.kube.objects import APPLY, DELETE, WRITE_DEADLINE, ObjectDriver
+from fleetd import objects
+from fleetd.kube import errors, facts
+from fleetd.objects import APPLY, DELETE, WRITE_DEADLINE, ObjectDriver
 from fleetd.vocabulary import Step, make_step
 from topology.resource import Facts, Resource
 

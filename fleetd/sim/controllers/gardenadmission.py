@@ -159,6 +159,7 @@ class Admission:
         self.cluster.admit(PROJECT, self.project)
         self.cluster.admit(PROFILE, self.profile)
         self.cluster.admit(BINDING, self.binding)
+        self.cluster.admit(IDENTITY, self.identity)
         self.cluster.admit(SEED, self.seed)
         self.cluster.admit(SHOOT, self.shoot)
 
@@ -271,6 +272,17 @@ class Admission:
             why = f'{self._definition(kind).resource} "{named.get("name")}" not found'
             raise refusal.forbidden(self._definition(BINDING), name_of(new), why)
         return None
+
+    def identity(self, what: str, new: Obj | None, old: Obj | None, user: User) -> Obj | None:
+        """Who it is follows from its names, and is said at once."""
+        del old, user
+        if new is None or what != "CREATE":
+            return None
+        made = clone(new)
+        uid = new["metadata"].get("uid", "")
+        who = f"{namespace_of(new)}:{name_of(new)}:{uid}"
+        made["status"] = {"sub": f"gardener.cloud:workloadidentity:{who}"}
+        return made
 
     # Shoots
 
@@ -393,6 +405,15 @@ class Admission:
         config = part(spec, where).get("configMapName")
         if config and self.cluster.get(("", "ConfigMap"), config, space) is None:
             raise refusal.forbidden(definition, name, f'configmaps "{config}" not found')
+        domain = part(spec, "dns").get("domain")
+        others = [
+            one
+            for one in self.cluster.list(SHOOT)
+            if (name_of(one), namespace_of(one)) != (name, space)
+        ]
+        if domain and any(part(one["spec"], "dns").get("domain") == domain for one in others):
+            why = f'spec.dns.domain: Duplicate value: "{domain}"'
+            raise refusal.forbidden(definition, name, why)
         exposure = spec.get("exposureClassName")
         if exposure and self.cluster.get(EXPOSURE, exposure) is None:
             why = f'exposureclasses.core.gardener.cloud "{exposure}" not found'

@@ -1,6 +1,6 @@
 """
-WorkloadIdentities of a garden: a name that is made with them, and tokens, which the metal API of
-the region believes as if the garden were one of its issuers.
+Tokens of a garden's WorkloadIdentities, which the metal API of the region believes as if the garden
+were one of its issuers.
 
 Tokens are good for one hour at least and two days at most, whatever is asked for.
 """
@@ -13,32 +13,18 @@ from fleetd.sim.controllers.metal_parts import items_of, part
 from fleetd.sim.kube.access import User
 from fleetd.sim.kube.cluster import Cluster
 from fleetd.sim.kube.refusal import Refused
-from fleetd.sim.kube.values import Obj, clone, name_of, namespace_of, stamp
+from fleetd.sim.kube.values import Obj, name_of, namespace_of, stamp
 from fleetd.sim.world import World
 
 SHORTEST, LONGEST, LEAST = 3600, 48 * 3600, 600
 
 
 def install(world: World, garden: Cluster) -> None:
-    def named(what: str, new: Obj | None, old: Obj | None, user: User) -> Obj | None:
-        del old, user
-        if new is None or what != "CREATE":
-            return None
-        made = clone(new)
-        made["status"] = {"sub": subject(made)}
-        return made
-
     def token(identity: Obj, call: Any, user: User) -> tuple[int, Obj]:  # noqa: ANN401
         del user
         return 201, _minted(world, garden, identity, part(call.body(), "spec"))
 
-    garden.admit(IDENTITY, named)
     garden.subresource(IDENTITY, "token", token)
-
-
-def subject(identity: Obj) -> str:
-    uid = identity["metadata"].get("uid", "")
-    return f"gardener.cloud:workloadidentity:{namespace_of(identity)}:{name_of(identity)}:{uid}"
 
 
 def issue(world: World, garden: Cluster, identity: Obj, seconds: int = SHORTEST) -> str:

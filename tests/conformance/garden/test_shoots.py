@@ -99,7 +99,7 @@ UPDATES = [
     Update(f"{SYSTEM}.maxUnavailable", 0, 422, "may not be 0 when"),
     Update(f"{HV}.maxSurge", 1, 422, "not be set when `updateStrategy` is `Manual"),
     Update(f"{SYSTEM}.maximum", 1, 422, "maximum value must not be less than minimum value"),
-    Update(f"{SYSTEM}.zones", ["az9"], 403, 'Unsupported value: "az9"'),
+    Update(f"{SYSTEM}.zones", ["az9"], 403, 'Unsupported value: "az9"', foreseen=True),
     Update("provider.workers", [], 422, "from a Shoot with workers to a workerless Shoot"),
     Update("purpose", "infrastructure", 422, 'Unsupported value: "infrastructure"'),
     Update(
@@ -109,7 +109,14 @@ UPDATES = [
         "time window must not be smaller than 30m0s",
     ),
     Update("seedName", "other", 500, "could not get seed other"),
-    Update("exposureClassName", "other", 422, "field is immutable"),
+    Update("exposureClassName", "other", 422, "field is immutable", foreseen=True),
+    Update("hibernation.schedules", [{"start": "never"}], 422, "not a valid cron spec"),
+    Update(
+        "kubernetes.kubeAPIServer.structuredAuthentication.configMapName",
+        "nope",
+        403,
+        'configmaps "nope" not found',
+    ),
     Update("credentialsBindingName", "none", 403, 'binding.security.gardener.cloud "none"'),
     Update("controlPlane.highAvailability.failureTolerance.type", "node", 200),
     Update("hibernation.enabled", True, 200),
@@ -137,7 +144,7 @@ async def test_a_change_is_taken_or_refused(plot: Plot, update: Update) -> None:
     _set(update.path, update.value)(wanted)
     answer = await plot.api.put(plot.shoot(), wanted, dryRun="All")
     profile = (await plot.api.get(plot.profile)).json
-    held = shoots.refusals(wanted["spec"], live, profile, datetime.now(UTC))
+    held = shoots.refusals(wanted["spec"], live, profile["spec"], datetime.now(UTC))
 
     assert answer.status == update.status
     assert update.words in answer.json.get("message", "")
