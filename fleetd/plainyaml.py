@@ -6,6 +6,7 @@ Not for documents of ours: those keep their positions and have limits (`topology
 
 from typing import Any
 
+import msgspec
 import yaml
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -15,4 +16,9 @@ Error = yaml.YAMLError
 
 def load(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Raises `Error`."""
+    if text[:1] in ("{", b"{"):
+        try:
+            return msgspec.json.decode(text)  # it is YAML too, and read fifty times as fast
+        except ValueError:
+            pass
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - both are safe loaders

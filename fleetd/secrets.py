@@ -149,6 +149,8 @@ class Registry:
 
     def scrub(self, text: str) -> str:
         """`text` without any remembered value, in any spelling."""
+        if len(text) < SHORTEST:
+            return text
         with self._lock:
             filed = self._filed
             if not filed:

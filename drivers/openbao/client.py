@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import hvac
+import hvac.adapters
 import hvac.exceptions
 import msgspec
 import requests
@@ -107,12 +107,15 @@ class Bao:
 
     def __init__(self, url: str, token: Secret | None, session: requests.Session) -> None:
         self._url = url
-        # hvac would take a token from the environment if it were given none.
-        text = token.reveal() if token is not None else ""
-        client: Any = hvac.Client(
-            url=url, token=text, session=session, timeout=ANSWER, allow_redirects=False, verify=True
+        # Not by way of hvac's client, which makes an object for each engine that OpenBao may have.
+        self._adapter: Any = hvac.adapters.JSONAdapter(
+            base_uri=url,
+            token=token.reveal() if token is not None else "",
+            session=session,
+            timeout=ANSWER,
+            allow_redirects=False,
+            verify=True,
         )
-        self._adapter = client.adapter
 
     def ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str

@@ -69,10 +69,13 @@ def differences(wanted: Object, live: Object) -> list[str]:
 
 
 def _compare(wanted: Any, live: Any, path: str, found: list[str]) -> None:  # noqa: ANN401
-    if isinstance(wanted, Mapping):
+    if isinstance(wanted, str) and wanted == live:
+        return  # nearly all of it, at each look
+    if type(wanted) is dict or isinstance(wanted, Mapping):
         inner = cast("Mapping[str, Any]", wanted)
-        there: Mapping[str, Any] = cast("Any", live) if isinstance(live, Mapping) else {}
-        if inner and not isinstance(live, Mapping):
+        known = type(live) is dict or isinstance(live, Mapping)
+        there: Mapping[str, Any] = cast("Any", live) if known else {}
+        if inner and not known:
             found.append(path)
             return
         for key, value in inner.items():
@@ -113,7 +116,7 @@ def _nearest(wanted: Any, there: Sequence[Any], path: str) -> list[str]:  # noqa
 
 
 def _name(member: Any) -> str:  # noqa: ANN401
-    if not isinstance(member, Mapping):
+    if not (type(member) is dict or isinstance(member, Mapping)):
         return ""
     fields = cast("Mapping[str, Any]", member)
     found = fields.get("name") or fields.get("type")

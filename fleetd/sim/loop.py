@@ -11,6 +11,7 @@ at all can ever wake the loop, it says that too (`Deadlock`) instead of hanging.
 """
 
 import asyncio
+import gc
 import selectors
 from collections.abc import Coroutine
 from typing import Any, NoReturn, TypeVar
@@ -18,6 +19,10 @@ from typing import Any, NoReturn, TypeVar
 from fleetd import clock
 
 T = TypeVar("T")
+
+_COLLECTED = (50_000, 20, 50)
+"""Objects between two collections, and rounds of those. An hour's looks are made within seconds
+here, and the collector's usual pace is meant for the hour."""
 
 
 class Deadlock(RuntimeError):
@@ -54,6 +59,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    def run_forever(self) -> None:
+        usual = gc.get_threshold()
+        gc.set_threshold(*_COLLECTED)
+        try:
+            super().run_forever()
+        finally:
+            gc.set_threshold(*usual)
 
 
 class _PacedSelector(selectors.DefaultSelector):

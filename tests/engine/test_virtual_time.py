@@ -1,6 +1,7 @@
 """Virtual time: waiting costs nothing, order is kept, a dead end is named."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -87,3 +88,15 @@ def test_the_outside_is_refused_with_the_way_out(
 
     with pytest.raises(loop.Outside, match="run the work inline"):
         loop.run(main())
+
+
+def test_the_collector_has_its_usual_pace_again_afterwards() -> None:
+    """Whoever runs something in virtual time finds the process as it was."""
+
+    async def main() -> tuple[int, int, int]:
+        return gc.get_threshold()
+
+    usual = gc.get_threshold()
+
+    assert loop.run(main()) > usual
+    assert gc.get_threshold() == usual
