@@ -36,24 +36,38 @@ IMAGE = (0.2, 0.8)
 up, as shares of the time."""
 
 
-def lines(seed: int, mishaps: Mishaps, topology: Topology, until: timedelta) -> list[Line]:
-    """The mishaps of this seed, in order of time."""
+def lines(
+    seed: int,
+    mishaps: Mishaps,
+    topology: Topology,
+    until: timedelta,
+    *,
+    since: timedelta | None = None,
+    shares: int = SHARES,
+) -> list[Line]:
+    """The mishaps of this seed, in order of time. `since`: it begins in the middle, with a world in
+    which nothing need be waited for."""
     deck = sorted(cells(mishaps))
     # Not with the world's own streams: seeds share a deck.
-    random.Random(f"deck/{seed // SHARES}").shuffle(deck)  # noqa: S311 - no secret hangs on it
+    random.Random(f"deck/{seed // shares}").shuffle(deck)  # noqa: S311 - no secret hangs on it
     rng = random.Random(f"chaos/{seed}")  # noqa: S311
-    limit = until.total_seconds()
+    first = since.total_seconds() if since is not None else 0.0
+    limit = until.total_seconds() - first
     found: list[Line] = []
-    for what, how in deck[seed % SHARES :: SHARES]:
-        begin = rng.uniform(_EARLIEST.get(what, 0.0) * limit, 0.9 * limit)
-        span = rng.uniform(SHORTEST, min(LONGEST, limit - begin))
-        if what == "image":
+    for what, how in deck[seed % shares :: shares]:
+        whom = _whom(what, mishaps, topology)
+        if not whom:
+            continue  # of documents that name nothing of the kind
+        earliest = _EARLIEST.get(what, 0.0) if since is None else 0.0
+        begin = rng.uniform(earliest * limit, 0.9 * limit)
+        span = rng.uniform(min(SHORTEST, limit - begin), min(LONGEST, limit - begin))
+        if what == "image" and since is None:
             begin, span = IMAGE[0] * limit, (IMAGE[1] - IMAGE[0]) * limit
         found.append(
             Line(
-                at=timedelta(seconds=round(begin)),
+                at=timedelta(seconds=round(first + begin)),
                 what=what,
-                whom=rng.choice(_whom(what, mishaps, topology)),
+                whom=rng.choice(whom),
                 how=how,
                 span=timedelta(seconds=round(span)),
             )
@@ -87,13 +101,25 @@ def _whom(what: str, mishaps: Mishaps, topology: Topology) -> Sequence[str]:
 def never_met(runs: Iterable[tuple[Climate, Mishaps]]) -> list[str]:
     """Cells, of requests and of scripts, that had something to happen to in none of these runs:
     they prove nothing."""
-    met: set[str] = set()
-    wanted: set[str] = set()
+    had: set[str] = set()
+    could: set[str] = set()
     for climate, mishaps in runs:
-        met |= {cell.value for cell, count in climate.hits.items() if count}
-        met |= {" ".join(cell) for cell, count in mishaps.hits.items() if count}
-        wanted |= {" ".join(cell) for cell in cells(mishaps)}
-        wanted |= {
-            cell.value for cell in Cell if cell is not Cell.LOCKED or mishaps.names("ironic")
-        }
-    return sorted(wanted - met)
+        had |= met(climate, mishaps)
+        could |= wanted(mishaps)
+    return sorted(could - had)
+
+
+def met(climate: Climate, mishaps: Mishaps) -> set[str]:
+    """Cells that had something to happen to in this run."""
+    return {
+        *(cell.value for cell, count in climate.hits.items() if count),
+        *(" ".join(cell) for cell, count in mishaps.hits.items() if count),
+    }
+
+
+def wanted(mishaps: Mishaps) -> set[str]:
+    """Those that could be met in this world."""
+    return {
+        *(" ".join(cell) for cell in cells(mishaps)),
+        *(cell.value for cell in Cell if cell is not Cell.LOCKED or mishaps.names("ironic")),
+    }

@@ -127,6 +127,11 @@ class Climate:
         self._held: dict[int, bytes] = {}
         """Lines that are to come after the next one, by their watch."""
 
+    def turn(self, chance: float) -> None:
+        """Other weather from now on, drawn anew from the world's luck."""
+        self.chance = chance
+        self._rng = self._world.stream("weather")
+
     # Kubernetes.
 
     def before(self, backend: str, request: Request) -> Fate:

@@ -247,7 +247,7 @@ class Judge:
     def _broken(self, rule: str, words: str) -> None:
         world, deeds = self._world, self._ledger.deeds
         last = deeds[-1] if deeds else None
-        where = f"seed {world.seed}, at {timedelta(seconds=round(world.elapsed()))}"
+        where = f"seed {world.luck}, at {timedelta(seconds=round(world.elapsed()))}"
         if last is not None:
             intent = self._under_way(last.step)
             step = f" ({intent.verb} {intent.ref})" if intent is not None else ""

@@ -87,6 +87,8 @@ class Befallen(set[tuple[str, str, str]]):
 class World:
     def __init__(self, seed: int, start: datetime) -> None:
         self.seed = seed
+        self.luck: object = seed
+        """What durations and faults are drawn from. Names and keys stay those of the seed."""
         self.start = start
         self.clusters: dict[str, Cluster] = {}
         self.services: dict[str, Service] = {}
@@ -134,8 +136,8 @@ class World:
             self.tell("broke", "world", f"{type(fault).__name__}: {fault}")
 
     def stream(self, *purpose: str) -> random.Random:
-        """A stream of its own for each purpose: the same for the same seed and words."""
-        return random.Random(f"{self.seed}/{'/'.join(purpose)}")  # noqa: S311 - no secret hangs on it
+        """A stream of its own for each purpose: the same for the same luck and words."""
+        return random.Random(f"{self.luck}/{'/'.join(purpose)}")  # noqa: S311 - no secret hangs on it
 
     def span(self, low: float, high: float, *purpose: str) -> float:
         """Seconds between two bounds, drawn for this purpose."""

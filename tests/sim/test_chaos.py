@@ -1,6 +1,8 @@
 """Chaos by seed: dealt from one deck, over in time, and honest about what was never met."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 from fleetd.sim import build, chaos, loop
 from fleetd.sim.faults import Cell, Climate
@@ -21,13 +23,14 @@ def within(ask: "Callable[[Climate, Mishaps], list[str]]") -> list[str]:
     return loop.run(run())
 
 
-def drawn(seed: int) -> list[Line]:
+def drawn(seed: int, **options: Any) -> list[Line]:
     found: list[Line] = []
+    until = options.pop("until", chaos.UNTIL)
 
     def ask(_: Climate, mishaps: Mishaps) -> list[str]:
         topology = stage.reading().topology
         assert topology is not None
-        found.extend(chaos.lines(seed, mishaps, topology, chaos.UNTIL))
+        found.extend(chaos.lines(seed, mishaps, topology, until, **options))
         mishaps.check(found)
         return []
 
@@ -54,6 +57,16 @@ def test_all_of_it_is_over_in_time() -> None:
         lines = drawn(seed)
         assert lines == drawn(seed)
         assert all(line.span and line.at + line.span <= chaos.UNTIL for line in lines)
+
+
+def test_what_begins_in_the_middle_lies_between_its_bounds() -> None:
+    """And a deck may be dealt to more seeds."""
+    since, until = timedelta(hours=1), timedelta(minutes=66)
+    hands = [drawn(seed, since=since, until=until, shares=12) for seed in range(12)]
+    lines = [line for hand in hands for line in hand]
+
+    assert all(line.span and since <= line.at < line.at + line.span <= until for line in lines)
+    assert len({(line.what, line.how) for line in lines}) == len(lines) > 40
 
 
 def test_what_was_never_met_is_named() -> None:

@@ -3,24 +3,27 @@
 
 The first part is the toy world's, where every write of every seed is cheap; the second is a whole
 region with real drivers and clients, where each crash point costs seconds. `all` sweeps every
-workflow of the region, after one bring-up.
+workflow of the region, after one bring-up. A cell of the matrix of faults that none of the seeds
+met fails the run.
 """
 
 import argparse
-import multiprocessing
+import logging
 import os
 import sys
 import time
 
-from fleetd.sim import loop
+import structlog
+
 from tests.crash import big
 from tests.crash.sweep import WORKFLOWS as TOY
-from tests.twin import points, workflows
-from tests.twin.test_seeds import fair, story
+from tests.twin import points, storms, workflows
 from tests.twin.workflows import WORKFLOWS
 
 ALL = "all"
 SHOWN = 20
+ENOUGH = 200
+"""Seeds that must meet every cell."""
 
 
 def main() -> int:
@@ -29,6 +32,8 @@ def main() -> int:
     parser.add_argument("--workflow", choices=sorted({*WORKFLOWS, *TOY, ALL}), default=ALL)
     parser.add_argument("--classes", action="store_true", help="one point of each class")
     given = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.disable(logging.CRITICAL)
     broken = 0
     if given.workflow in TOY:
         sys.argv[1:] = ["--seeds", str(given.seeds), "--workflow", given.workflow]
@@ -59,23 +64,22 @@ def _region(name: str, *, every: bool) -> int:
 
 
 def _seeds(count: int) -> int:
+    if not count:
+        return 0
     began = time.monotonic()
-    bad: list[str] = []
-    with multiprocessing.Pool(os.cpu_count() or 1) as pool:
-        for number, words in enumerate(pool.imap_unordered(_seed, range(count)), start=1):
-            bad += [words] if words else []
-            if number % 20 == 0:
-                print(f"  {time.monotonic() - began:.0f} s: {number} seeds", flush=True)
+
+    def tell(words: str) -> None:
+        print(f"  {time.monotonic() - began:.0f} s: {words} of seeds", flush=True)
+
+    told = storms.sweep(range(count), points.How(at_once=os.cpu_count() or 1, tell=tell))
+    bad = [one for one in told if one.broken]
     print(f"{count} seeds, {len(bad)} broken, {time.monotonic() - began:.0f} s")
-    for words in bad[:SHOWN]:
-        print(f"  {words}")
-    return len(bad)
-
-
-def _seed(number: int) -> str:
-    fair()
-    broken, _ = loop.run(story(number))
-    return f"seed {number}: {'; '.join(broken[:3])}" if broken else ""
+    for one in bad[:SHOWN]:
+        print(f"  {one.point}: {'; '.join(one.broken[:3])}")
+    unmet = storms.never_met(told) if count >= ENOUGH else []
+    if unmet:
+        print(f"no seed ever met: {', '.join(unmet)}")
+    return len(bad) + len(unmet)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ END = 24
 _TOKEN = re.compile(r'"token": ?"([^"]{32,})"')
 
 
-async def found(region: Region) -> list[str]:
-    """Everything that is broken at the end of a trial."""
+async def found(region: Region, *, retired: bool = False) -> list[str]:
+    """Everything that is broken at the end of a trial. `retired`: somebody had things deleted."""
     return [
         *_secrets_once(region),
         *_keys_kept(region),
@@ -45,7 +45,7 @@ async def found(region: Region) -> list[str]:
         *_machines_once(region),
         *_left_behind(region),
         *_unused_secrets(region),
-        *_deleted(region),
+        *(() if retired else _deleted(region)),
         *_leaked(region, [*await region.store.journal(limit=100_000)]),
     ]
 

@@ -5,12 +5,13 @@ A workflow is run once to count its points, and once to fork at them: the child'
 right there, it starts a new daemon on what is left, runs to the end and reports; the parent goes
 on as if nothing had happened. Nothing is replayed, so each point costs only what is left of the
 workflow after it, and all workflows that begin with a region at rest share one bring-up. Points
-are told apart by workflow, verb, kind of object, kind of backend and side (before an object is
-there, its kind does not matter); of each class the last is tried, which has the least left to do,
-or every single one.
+are told apart by workflow, verb, kind of object, kind of backend and side, where these make a
+difference (`_group`); of each class the last is tried, which has the least left to do, or every
+single one.
 """
 
 import asyncio
+import gc
 import json
 import os
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any
 
 from fleetd.sim import loop
 from fleetd.sim.twin import Twin
-from tests.twin.stage import Power, Region
+from tests.twin.stage import LOOKED_AT, Power, Region
 
 SIDES = ("intent", "before", "inside", "after")
 
@@ -50,8 +51,6 @@ class How:
     every: bool = False
     """Each write, not one of each class."""
     at_once: int = 2
-    nth: int = 1
-    """Only each n-th class."""
     tell: Callable[[str], None] = lambda _: None
 
 
@@ -69,7 +68,7 @@ class Run:
         """Where this child's power went; empty in the parent."""
         self.points = 0
         self.met: Counter[Class] = Counter()
-        self._folder = folder
+        self.folder = folder
         self._wanted = wanted
         self._children: list[int] = []
         self.how = How()
@@ -78,35 +77,46 @@ class Run:
         """Have a daemon live until all is as it should be. With `hunt`, fork at each side of each
         write on the way; in a child the power is cut there and another daemon goes on. `say` is
         what a person keeps telling it."""
-        power = Power(at=self._at if hunt and not self.point else lambda _side, _what: False)
+        power = Power(at=self.at if hunt and not self.point else lambda _side, _what: False)
         reached = await self.region.live(power, until=self.region.settled(), say=say)
         if self.point and not reached:
-            reached = await self.region.live(Power(), until=self.region.settled(), say=say)
+            reached = await self.go_on(say)
         broken = await self.region.judge(reached=reached)
         if broken:
             await self.end(broken)
+
+    async def go_on(self, say: Say | None) -> bool:
+        """The life of the daemon that comes after the one that died."""
+        return await self.region.live(Power(), until=self.region.settled(), say=say)
 
     async def end(self, broken: list[str]) -> None:
         """In a child the report; in the parent nothing may be broken."""
         if not self.point:
             raise AssertionError(f"the run without a fault is broken: {broken}")
-        _report(self._folder, self.point, broken, self.region.picture())
+        self.report(broken)
         raise Ended
 
-    def _at(self, side: str, what: str) -> bool:
+    def report(self, broken: list[str]) -> None:
+        told = {"point": self.point, "broken": broken, "picture": self.region.picture()}
+        write(self.folder / f"{os.getpid()}.json", told)
+
+    def at(self, side: str, what: str) -> bool:
         """The parent never loses its power; its children do."""
-        key = (side, what if side == "inside" else _group(what))
+        key = (side, _group(side, what))
         self.met[key] += 1
         if self._wanted is None or not self._chosen(key):
             return False
+        return self.fork(f"{side} of {what}, at {self.region.world.elapsed():.0f} s")
+
+    def fork(self, point: str) -> bool:
+        """True in the child."""
         self.points += 1
         self.wait(self.how.at_once - 1)
         running = asyncio.get_running_loop()
         child = os.fork()
         if child == 0:
-            # asyncio remembers the loop together with the process that runs it.
-            asyncio.events._set_running_loop(running)  # pyright: ignore[reportAttributeAccessIssue]
-            self.point = f"{side} of {what}, at {self.region.world.elapsed():.0f} s"
+            _begin(running)
+            self.point = point
             self._children = []
             return True
         self._children.append(child)
@@ -118,8 +128,7 @@ class Run:
         if self.how.every:
             return True
         assert self._wanted is not None
-        number = sorted(self._wanted).index(key)
-        return number % self.how.nth == 0 and self.met[key] == self._wanted[key]
+        return self.met[key] == self._wanted[key]
 
     def wait(self, most: int) -> None:
         while len(self._children) > most:
@@ -128,15 +137,19 @@ class Run:
                 self._children.remove(gone)
 
 
-def _report(folder: Path, point: str, broken: list[str], picture: Mapping[str, str]) -> None:
-    _write(folder / f"{os.getpid()}.json", {"point": point, "broken": broken, "picture": picture})
+def _begin(running: asyncio.AbstractEventLoop) -> None:
+    """What a child does first."""
+    # asyncio remembers the loop together with the process that runs it.
+    asyncio.events._set_running_loop(running)  # pyright: ignore[reportAttributeAccessIssue]
+    # What it inherits is not looked through again and again, which would also copy it.
+    gc.freeze()
 
 
-def _write(path: Path, found: Mapping[str, Any]) -> None:
+def write(path: Path, found: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(found), "utf-8")
 
 
-def _reports(folder: Path) -> list[dict[str, Any]]:
+def reports(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
 
 
@@ -145,11 +158,15 @@ def _answer(child: int, path: Path) -> dict[str, Any]:
     return json.loads(path.read_text("utf-8"))
 
 
-def _group(what: str) -> str:
-    """An object is applied or deleted by the same lines whatever its kind; only once it is there
-    or gone does it matter what it is."""
+def _group(side: str, what: str) -> str:
+    """Which of the points on a side are alike. An object is applied or deleted by the same lines
+    whatever its kind; only once it is there or gone does it matter what it is. Before its intent
+    is on disk nothing has happened, whatever was meant; and after its last answer the world is as
+    it was inside, and only the engine's own lines are left."""
     verb = what.partition(" ")[0]
-    return verb if verb in ("apply", "delete") else what
+    if side == "inside" or (side == "before" and verb not in ("apply", "delete")):
+        return what
+    return verb if verb in ("apply", "delete") else "a driver's own verb"
 
 
 def sweep(
@@ -169,13 +186,13 @@ async def _sweep_all(
     done: list[Sweep] = []
     first = next((name for name, one in workflows.items() if one is start), None)
     if first is not None:
-        done.append(Sweep(**await _branch(_swept(first, start, region, how))))
+        done.append(Sweep(**await branch(_swept(first, start, region, how))))
     if any(one is not start for one in workflows.values()):
         with tempfile.TemporaryDirectory(prefix="fleetd-points-") as folder:
             await start(Run(region, Path(folder), None))
     for name, workflow in workflows.items():
         if workflow is not start:
-            done.append(Sweep(**await _branch(_swept(name, workflow, region, how))))
+            done.append(Sweep(**await branch(_swept(name, workflow, region, how))))
     return done
 
 
@@ -184,34 +201,40 @@ async def _swept(name: str, workflow: Workflow, region: Region, how: How) -> dic
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fleetd-points-") as where:
         folder = Path(where)
-        counted = await _branch(_counted(workflow, Run(region, folder, None)))
+        counted = await branch(_counted(workflow, Run(region, folder, None)))
         wanted = Counter({(side, what): count for side, what, count in counted["met"]})
         run = Run(region, folder, wanted)
         run.how = how
         how.tell(f"{name}: {len(wanted)} classes, {wanted.total()} points")
-        try:
-            await workflow(run)
-            mine = await run.region.rest()
-            if run.point:
-                await run.end([*mine, *await run.region.judge(reached=True)])
-        except Ended:
-            os._exit(0)
-        except BaseException:
-            if not run.point:
-                raise
-            _report(folder, run.point, [f"raised: {traceback.format_exc(limit=-4)}"], {})
-            os._exit(0)
+        mine = await lived(workflow, run)
         if run.met != wanted:
             mine.append("the two runs without a fault differ: their points are not the same")
         run.wait(0)
-        reports = _reports(folder)
+        told = reports(folder)
     return {
         "name": name,
         "classes": len(wanted),
         "points": run.points,
-        "broken": [*mine, *_judge(run, reports)],
+        "broken": [*mine, *judge(run, told)],
         "seconds": time.monotonic() - began,
     }
+
+
+async def lived(workflow: Workflow, run: Run) -> list[str]:
+    """The workflow and a rest after it. A child says how it was and does not come back."""
+    try:
+        await workflow(run)
+        mine = await run.region.rest(LOOKED_AT)
+        if run.point:
+            await run.end([*mine, *await run.region.judge(reached=True)])
+    except Ended:
+        os._exit(0)
+    except BaseException:
+        if not run.point:
+            raise
+        run.report([f"raised: {traceback.format_exc(limit=-4)}"])
+        os._exit(0)
+    return mine
 
 
 async def _counted(workflow: Workflow, run: Run) -> dict[str, Any]:
@@ -219,18 +242,18 @@ async def _counted(workflow: Workflow, run: Run) -> dict[str, Any]:
     return {"met": [[side, what, count] for (side, what), count in run.met.items()]}
 
 
-async def _branch(story: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+async def branch(story: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
     """Goes on in a copy of this process, and returns what it came to."""
     running = asyncio.get_running_loop()
     with tempfile.NamedTemporaryFile(prefix="fleetd-branch-") as file:
         child = os.fork()
         if child == 0:
-            asyncio.events._set_running_loop(running)  # pyright: ignore[reportAttributeAccessIssue]
+            _begin(running)
             try:
                 found: dict[str, Any] = {"found": await story}
             except BaseException:  # noqa: BLE001 - it must not go on as a second parent
                 found = {"raised": traceback.format_exc(limit=-6)}
-            _write(Path(file.name), found)
+            write(Path(file.name), found)
             os._exit(0)
         story.close()
         told = _answer(child, Path(file.name))
@@ -239,12 +262,13 @@ async def _branch(story: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
     return told["found"]
 
 
-def _judge(run: Run, reports: list[dict[str, Any]]) -> list[str]:
-    broken = [f"{one['point']}: {words}" for one in reports for words in one["broken"]]
-    if len(reports) != run.points:
-        broken.append(f"{run.points - len(reports)} of {run.points} points did not report")
+def judge(run: Run, told: list[dict[str, Any]]) -> list[str]:
+    """All that is broken, in children too."""
+    broken = [f"{one['point']}: {words}" for one in told for words in one["broken"]]
+    if len(told) != run.points:
+        broken.append(f"{run.points - len(told)} of {run.points} points did not report")
     wanted = run.region.picture()
-    for one in reports:
+    for one in told:
         if one["broken"]:
             continue
         found: dict[str, str] = one["picture"]
