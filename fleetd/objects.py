@@ -150,6 +150,12 @@ class ObjectDriver:
         del want
         return False
 
+    async def ended(self, want: Resource, backend: str, gk: tuple[str, str]) -> bool:
+        """Whether a kind that is not served is gone for good, and its objects with it. Only who
+        brings a kind, and takes it away, can know."""
+        del want, backend, gk
+        return False
+
     def wanted(self, want: Resource) -> int:
         """How many objects there should be, where all of a kind are judged."""
         del want
@@ -215,8 +221,9 @@ class ObjectDriver:
         self, want: Resource, backend: str, gk: tuple[str, str], name: str, namespace: str = ""
     ) -> dict[str, Any] | None:
         """One object from the cache; whatever changes in it wakes `want`. None: not there, or the
-        server does not know the kind yet. Of what should go it is never believed that it is gone
-        because its kind is: raises `NotServed`. Of a Secret all but what is secret."""
+        server does not know the kind yet. Of what should go it is not believed that it is gone
+        because its kind is, but where that has `ended`: raises `NotServed`. Of a Secret all but
+        what is secret."""
         if gk == secretview.KIND:
             found = await self.tools.clusters.secret(backend, name, namespace)
             return found.object() if found is not None else None
@@ -248,7 +255,7 @@ class ObjectDriver:
         try:
             return await self.tools.clusters.cache(backend, *gk, namespace=within)
         except errors.NotServed:
-            if want.absent:
+            if want.absent and not await self.ended(want, backend, gk):
                 raise
             return None
 

@@ -32,6 +32,7 @@ LOG_IN = "log-in"
 RESUME = "resume"
 SUSPEND = "suspend"
 DEPLOYMENT = ("apps", "Deployment")
+DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class FluxDriver(ObjectDriver):
@@ -94,6 +95,16 @@ class FluxDriver(ObjectDriver):
 
     def polls(self, want: Resource) -> bool:
         return want.ref.kind in ("flux-target", "flux-source")
+
+    async def ended(self, want: Resource, backend: str, gk: tuple[str, str]) -> bool:
+        """Flux's kinds go with it, and a definition goes after the last of its objects. Whoever is
+        started between two deletions finds no kind to ask for."""
+        if want.ref.kind != "flux" or gk == DEFINITION:
+            return False
+        return not any(
+            (one["spec"]["group"], one["spec"]["names"]["kind"]) == gk
+            for one in await self.read_all(want, backend, DEFINITION)
+        )
 
     async def more(self, want: Resource, seen: dict[str, Any]) -> Facts:
         match want.ref.kind:

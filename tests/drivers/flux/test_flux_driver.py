@@ -383,6 +383,27 @@ def test_flux_goes_in_the_order_in_which_it_can() -> None:
     run(script)
 
 
+def test_whoever_comes_between_two_deletions_goes_on() -> None:
+    """Its kinds are gone, and a daemon that has never seen them finds what is left."""
+    one = retired(want("flux", "mgmt"))
+
+    async def script(stage: Stage) -> None:
+        await stage.do(one)
+        await asyncio.sleep(10)
+        *others, last = await stage.proposed(one)
+        for step in others:
+            await stage.driver(one).apply(step)
+        await asyncio.sleep(10)
+        known = stage.tools.clusters.kubeconfig("cluster:mgmt")
+        stage.tools.clusters.drop("cluster:mgmt")
+        stage.tools.clusters.put("cluster:mgmt", known)
+        assert [step.id for step in await stage.do(one)] == [last.id]
+        await asyncio.sleep(60)
+        assert (await stage.look(one)).facts == {}
+
+    run(script)
+
+
 def test_the_source_goes_with_its_password() -> None:
     """The password first: without the source nobody would know of it."""
 
