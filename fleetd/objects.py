@@ -10,11 +10,12 @@ rule: a manifest holds nothing secret. What is secret is written by a verb of th
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
 from fleetd import secrets
+from fleetd.desired import Manifest, grouped, marked, owner, reason
 from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
 from fleetd.kube.client import KubeClient
@@ -33,7 +34,7 @@ from fleetd.vocabulary import (
     make_step,
 )
 from topology import health, keeping
-from topology.resource import Facts, Ref, Resource
+from topology.resource import Facts, Resource
 
 APPLY = "apply"
 DELETE = "delete"
@@ -50,56 +51,6 @@ _TRUTHS = {
     health.State.FAILED: Truth.FALSE,
     health.State.UNKNOWN: Truth.UNKNOWN,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """One object that should be there, and on which backend."""
-
-    backend: str
-    body: Facts
-    """apiVersion may leave out the version (`helm.toolkit.fluxcd.io`): it is discovered."""
-    why: str
-    """Shown to the operator before it is written."""
-    force: bool = False
-    """Take over fields that others own. Only where the plan says so."""
-    disrupts: frozenset[Ref] = frozenset()
-    place: str = ""
-    """Tells apart what has the same name on several clusters."""
-    shared: bool = False
-    """Made if it is missing and else left alone: what comes into it is others'. It gets no marks
-    and does not go with what needed it."""
-
-    @property
-    def group(self) -> str:
-        return str(self.body["apiVersion"]).partition("/")[0] if _grouped(self.body) else ""
-
-    @property
-    def kind(self) -> str:
-        return str(self.body["kind"])
-
-    @property
-    def gk(self) -> tuple[str, str]:
-        return self.group, self.kind
-
-    @property
-    def name(self) -> str:
-        return str(self.body["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.body["metadata"].get("namespace", ""))
-
-    @property
-    def key(self) -> str:
-        """How the part is called in facts and steps."""
-        where = f"{self.namespace}/" if self.namespace else ""
-        place = f" on {self.place}" if self.place else ""
-        return f"{self.kind} {where}{self.name}{place}"
-
-
-def _grouped(body: Facts) -> bool:
-    return str(body["apiVersion"]) not in ("", "v1")
 
 
 class ObjectDriver:
@@ -363,7 +314,7 @@ class ObjectDriver:
         for manifest in self.manifests(want):
             body = manifest.body if manifest.shared else marked(manifest.body, want)
             part = parts.get(manifest.key)
-            why = _reason(manifest, facts.made_from(body), part)
+            why = reason(manifest, facts.made_from(body), part)
             if manifest.shared and manifest.key not in missing:
                 why = ""
             if why:
@@ -418,7 +369,7 @@ class ObjectDriver:
     async def write(self, client: KubeClient, step: Step) -> None:
         """Apply the manifest of a step through this client."""
         body = facts.copy(step.args["manifest"])
-        group = str(body["apiVersion"]).partition("/")[0] if _grouped(body) else ""
+        group = str(body["apiVersion"]).partition("/")[0] if grouped(body) else ""
         kind = await client.find(group, body["kind"])
         body["apiVersion"] = kind.api_version
         body["metadata"].setdefault("annotations", {})[facts.STEP] = step.id
@@ -431,34 +382,6 @@ class ObjectDriver:
         kind = await client.find(args["group"], args["kind"])
         # One of the same name that was made since then is not the one that was looked at.
         await client.delete(kind, args["name"], args["namespace"], uid=str(args.get("uid", "")))
-
-
-def namespace(name: str, backend: str, place: str = "") -> Manifest:
-    """For objects in a namespace that may be others' as well."""
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    why = f"make the namespace {name}, which is missing"
-    return Manifest(backend=backend, body=body, why=why, place=place, shared=True)
-
-
-def owner(want: Resource) -> str:
-    return f"{want.ref.kind}.{want.ref.name}"
-
-
-def marked(body: Facts, want: Resource) -> dict[str, Any]:
-    """The manifest with the marks that fleetd leaves on what it makes."""
-    made = facts.copy(body)
-    metadata = made["metadata"]
-    metadata["labels"] = {
-        **metadata.get("labels", {}),
-        facts.MANAGED_BY: facts.MANAGER,
-        facts.REGION: want.region,
-        facts.OWNER: owner(want),
-    }
-    metadata["annotations"] = {
-        **metadata.get("annotations", {}),
-        facts.GENERATION: facts.digest(made),
-    }
-    return made
 
 
 def condition(want: Resource, verdict: health.Verdict, seen: Observation) -> Condition:
@@ -480,22 +403,6 @@ def outcome_of(cause: errors.KubeError) -> Failed:
     again = cause.passing or isinstance(cause, errors.Conflict | errors.NotFound | errors.Gone)
     again = again or isinstance(cause, errors.Unauthorized | NoAccess)
     return Failed(type(cause).__name__, str(cause), retry=again)
-
-
-def _reason(manifest: Manifest, digest: str, part: Mapping[str, Any] | None) -> str:
-    """Why it is written now; empty if it is as it should be."""
-    if part is None:
-        return manifest.why
-    if part["deleting"] or fights.given_up(part):
-        return ""
-    if part.get("by"):
-        return f"{manifest.why} ({part['by']} changed {', '.join(part['differs']) or 'it'})"
-    if part["made"] != digest:
-        made = "fleetd did not write it as it is" if part["made"] else "fleetd did not write it yet"
-        return f"{manifest.why} ({made})"
-    if part["differs"]:
-        return f"{manifest.why} (somebody changed {', '.join(part['differs'])})"
-    return ""
 
 
 def _deleting(seen: Facts) -> bool:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.eso import causes, manifests
-from fleetd import objects
+from fleetd import desired, objects
 from fleetd.kube import errors
 from fleetd.kube.facts import part as inside
 from fleetd.objects import Manifest
@@ -71,7 +71,7 @@ class EsoDriver(objects.ObjectDriver):
                 }
         made = [Manifest(backend=want.backend, body=body, why=why) for why, body in bodies.items()]
         spaces = sorted({one.namespace for one in made if one.namespace})
-        return [*(objects.namespace(name, want.backend) for name in spaces), *made]
+        return [*(desired.namespace(name, want.backend) for name in spaces), *made]
 
     def _own(self, want: Resource) -> Sequence[Manifest]:
         return [one for one in self.manifests(want) if not one.shared]

@@ -19,7 +19,7 @@ from drivers.openbao import client, consumers, fleet, manifests, rotation, value
 from drivers.openbao.client import Bao, Kept
 from drivers.openbao.consumers import VALUE, Use
 from drivers.openbao.parts import DEADLINE, Part
-from fleetd import objects
+from fleetd import desired
 from fleetd.kube import facts
 from fleetd.kube.facts import part as inside
 from fleetd.objects import Manifest
@@ -59,7 +59,7 @@ class Flows(Part):
             body = manifests.pulled(want.ref.name, target, path)
             why = f"let External Secrets on {target['cluster']} fetch it"
             cluster = str(target["cluster"])
-            where = objects.namespace(str(target["namespace"]), f"cluster:{cluster}", cluster)
+            where = desired.namespace(str(target["namespace"]), f"cluster:{cluster}", cluster)
             made += [where] if where not in made else []
             made.append(Manifest(backend=f"cluster:{cluster}", body=body, why=why, place=cluster))
         return made

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from fleetd.clock import SystemClock
-from fleetd.gate import GateLimits, Gates
+from fleetd.gate import Gates
 from fleetd.kube import config, errors, http
 from fleetd.kube.client import KubeClient
 from fleetd.kube.clusters import Clusters
@@ -20,6 +20,7 @@ from fleetd.kube.http import HttpTransport
 from fleetd.secrets import Secret
 from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube.cluster import Cluster
+from tests import defaults
 from tests.conformance.kube.places import Hurried, uid_of
 from tests.kube import wire
 
@@ -112,7 +113,7 @@ async def test_a_bad_server_is_told_by_name_and_the_others_go_on(
     ):
         clusters = Clusters(
             lambda given: HttpTransport(config.read(given)),
-            gates=Gates(GateLimits(), clock),
+            gates=Gates(defaults.LIMITS, clock),
             clock=clock,
             rng=random.Random(1),
             wake=lambda _: None,

@@ -80,7 +80,7 @@ async def _mint(kube: KubeClient, plot: Plot) -> client.Minted:
     async with asyncio.timeout(SOON):
         while True:
             try:
-                return await client.admin_kubeconfig(kube, plot.space, NAME, 3600)
+                return await client.kubeconfig(kube, plot.space, NAME, 3600)
             except client.NotYet:
                 await asyncio.sleep(0.1)
 
@@ -96,7 +96,7 @@ async def test_a_garden_lets_us_into_a_shoot(tmp_path: Path) -> None:
             await plot.plant()
 
             async def ask(seconds: int = 3600, name: str = NAME) -> client.Minted:
-                return await client.admin_kubeconfig(kube, plot.space, name, seconds)
+                return await client.kubeconfig(kube, plot.space, name, seconds)
 
             homeless = await _fault(ask)
             addressed = await _give_address(plot, shoot.server)

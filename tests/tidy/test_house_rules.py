@@ -44,6 +44,7 @@ DRIVERS_MAY_IMPORT = {
     "fleetd.gate",
     "fleetd.kube",
     "fleetd.login",
+    "fleetd.desired",
     "fleetd.objects",
     "fleetd.plainyaml",
     "fleetd.redfish",

@@ -1,0 +1,107 @@
+"""
+One object that should be there: what it is, where, whose it is, and why it is written now; pure.
+
+Whatever fleetd writes bears its marks (`marked`), so that it is known again by anybody, also
+without fleetd's own memory.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleetd.kube import facts, fights
+from topology.resource import Facts, Ref, Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One object that should be there, and on which backend."""
+
+    backend: str
+    body: Facts
+    """apiVersion may leave out the version (`helm.toolkit.fluxcd.io`): it is discovered."""
+    why: str
+    """Shown to the operator before it is written."""
+    force: bool = False
+    """Take over fields that others own. Only where the plan says so."""
+    disrupts: frozenset[Ref] = frozenset()
+    place: str = ""
+    """Tells apart what has the same name on several clusters."""
+    shared: bool = False
+    """Made if it is missing and else left alone: what comes into it is others'. It gets no marks
+    and does not go with what needed it."""
+
+    @property
+    def group(self) -> str:
+        return str(self.body["apiVersion"]).partition("/")[0] if grouped(self.body) else ""
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def gk(self) -> tuple[str, str]:
+        return self.group, self.kind
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.body["metadata"].get("namespace", ""))
+
+    @property
+    def key(self) -> str:
+        """How the part is called in facts and steps."""
+        where = f"{self.namespace}/" if self.namespace else ""
+        place = f" on {self.place}" if self.place else ""
+        return f"{self.kind} {where}{self.name}{place}"
+
+
+def grouped(body: Facts) -> bool:
+    return str(body["apiVersion"]) not in ("", "v1")
+
+
+def namespace(name: str, backend: str, place: str = "") -> Manifest:
+    """For objects in a namespace that may be others' as well."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    why = f"make the namespace {name}, which is missing"
+    return Manifest(backend=backend, body=body, why=why, place=place, shared=True)
+
+
+def owner(want: Resource) -> str:
+    return f"{want.ref.kind}.{want.ref.name}"
+
+
+def marked(body: Facts, want: Resource) -> dict[str, Any]:
+    """The manifest with the marks that fleetd leaves on what it makes."""
+    made = facts.copy(body)
+    metadata = made["metadata"]
+    metadata["labels"] = {
+        **metadata.get("labels", {}),
+        facts.MANAGED_BY: facts.MANAGER,
+        facts.REGION: want.region,
+        facts.OWNER: owner(want),
+    }
+    metadata["annotations"] = {
+        **metadata.get("annotations", {}),
+        facts.GENERATION: facts.digest(made),
+    }
+    return made
+
+
+def reason(manifest: Manifest, digest: str, part: Mapping[str, Any] | None) -> str:
+    """Why it is written now; empty if it is as it should be."""
+    if part is None:
+        return manifest.why
+    if part["deleting"] or fights.given_up(part):
+        return ""
+    if part.get("by"):
+        return f"{manifest.why} ({part['by']} changed {', '.join(part['differs']) or 'it'})"
+    if part["made"] != digest:
+        made = "fleetd did not write it as it is" if part["made"] else "fleetd did not write it yet"
+        return f"{manifest.why} ({made})"
+    if part["differs"]:
+        return f"{manifest.why} (somebody changed {', '.join(part['differs'])})"
+    return ""
