@@ -51,6 +51,8 @@ class How:
     every: bool = False
     """Each write, not one of each class."""
     at_once: int = 2
+    nth: int = 1
+    """Only each n-th class."""
     tell: Callable[[str], None] = lambda _: None
 
 
@@ -128,7 +130,8 @@ class Run:
         if self.how.every:
             return True
         assert self._wanted is not None
-        return self.met[key] == self._wanted[key]
+        number = sorted(self._wanted).index(key)
+        return number % self.how.nth == 0 and self.met[key] == self._wanted[key]
 
     def wait(self, most: int) -> None:
         while len(self._children) > most:
