@@ -320,6 +320,9 @@ class ComponentSpec(Model):
     install: Install = Install()
     needs: list[Link] = Field(default_factory=list)
     feeds: list[Link] = Field(default_factory=list)
+    outlives: list[str] = Field(default_factory=list)
+    """Components of the same cluster that go first when it is retired, though they do not need it:
+    it watches over them."""
     health: Health
     limits: list[StateLimit] = Field(default_factory=list)
     """One for `*` at least, here or in the profile. Those given here come before the profile's."""

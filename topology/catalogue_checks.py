@@ -321,6 +321,15 @@ class _Work:
             for index, link in enumerate(links):
                 self._link(entry, ("spec", kind, index), link, seen)
                 seen.add((link.component, link.on))
+        needed = {link.component for link in spec.needs}
+        for index, name in enumerate(spec.outlives):
+            place: Path = ("spec", "outlives", index)
+            if name not in self.entries:
+                hint = self.speller.hint(name, self.entries, "add its file to the catalogue")
+                self.say(entry, place, "component-unknown", f"there is no component {name!r}", hint)
+            elif name in needed:
+                why = f"it needs {name}, so it cannot outlive it"
+                self.say(entry, place, "outlives-what-it-needs", why, "remove one of the two")
 
     def _link(self, entry: Entry, path: Path, link: Link, seen: set[tuple[str, On]]) -> None:
         place: Path = (*path, "component")

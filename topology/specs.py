@@ -55,6 +55,8 @@ class Specs:
         found: dict[str, Any] = {}
         if spec.parameters:
             found["parameters"] = self._fill(spec.parameters, component, place)
+        if spec.outlives:
+            found["outlives"] = list(spec.outlives)
         if spec.install.by != "none":
             install = self._installs.get(component.metadata.name)
             if install is None:

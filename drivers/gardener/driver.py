@@ -170,19 +170,24 @@ class GardenerDriver(ObjectDriver):
         heads = manifests.claims_of(want.spec)
         now = self.tools.clock.now()
         waiting = 0
+        short: set[str] = set()
         servers: dict[str, list[str]] = {}
         for claim in claims:
             name = str(claim["metadata"]["name"])
             head = next((one for one in heads if name.startswith(one)), None)
             if head is None:
                 continue
+            worker: Facts = want.spec["workers"][heads.index(head)]
             if claim.get("status", {}).get("phase") == "Bound":
-                pool = str(want.spec["workers"][heads.index(head)]["name"])
+                pool = str(worker["name"])
                 server = str(claim["spec"]["serverRef"]["name"])
                 servers.setdefault(pool, []).append(server.removesuffix("-system-0"))
-            elif _older(claim, now):
-                waiting += 1
+            else:
+                short.add(str(worker.get("pool") or worker["machineType"]))
+                waiting += _older(claim, now)
+        found = {"short": ", ".join(sorted(short))} if short else {}
         return {
+            **found,
             "claimsUnbound": waiting,
             "servers": {pool: sorted(servers[pool]) for pool in sorted(servers)},
         }

@@ -67,7 +67,8 @@ def check(
 def tombstones(orphans: Mapping[Ref, Resource], retired: AbstractSet[Ref]) -> dict[Ref, Resource]:
     """The retired orphans as resources that are wanted absent, with their needs reversed. Only a
     sum (a cloud, a region, a pool) goes after what it is the sum of: as long as there is something
-    of it, others ask what it was. And what needs a sum needs its parts."""
+    of it, others ask what it was. And what needs a sum needs its parts. What watches over others
+    goes after them."""
     going = {ref: orphan for ref, orphan in orphans.items() if ref in retired}
     sums = _sums(going)
     waits: dict[Ref, set[Ref]] = {ref: set() for ref in going}
@@ -81,6 +82,8 @@ def tombstones(orphans: Mapping[Ref, Resource], retired: AbstractSet[Ref]) -> di
                     waits[part].add(ref)
     for ref, parts in sums.items():
         waits[ref].update(parts)
+    for ref, guarded in _outlived(going).items():
+        waits[ref].update(guarded)
     ranks: dict[Ref, int] = {}
     for ref in graphlib.TopologicalSorter(waits).static_order():
         ranks[ref] = max((ranks[need] + 1 for need in waits[ref]), default=0)
@@ -93,6 +96,24 @@ def tombstones(orphans: Mapping[Ref, Resource], retired: AbstractSet[Ref]) -> di
             generation=fingerprint(orphan.driver, {**orphan.spec, "absent": True}),
         )
         for ref, orphan in going.items()
+    }
+
+
+def _outlived(going: Mapping[Ref, Resource]) -> dict[Ref, set[Ref]]:
+    """What watches over others of its cluster, with those."""
+    kinds = {kind for one in going.values() for kind in one.spec.get("outlives", ())}
+    there: dict[tuple[str, str], set[Ref]] = {}
+    for ref, one in going.items():
+        if ref.kind in kinds:
+            there.setdefault((ref.kind, str(one.spec.get("cluster"))), set()).add(ref)
+    return {
+        ref: {
+            other
+            for kind in one.spec["outlives"]
+            for other in there.get((kind, str(one.spec.get("cluster"))), ())
+        }
+        for ref, one in going.items()
+        if one.spec.get("outlives")
     }
 
 

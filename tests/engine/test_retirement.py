@@ -238,3 +238,22 @@ def test_a_sum_goes_after_its_parts_and_they_after_whoever_needs_it() -> None:
     retirement.check(cluster, fleet.topology([]), things, frozenset())
     with pytest.raises(CannotRetire, match="cluster/c"):
         retirement.check(pool, fleet.topology([]), things, frozenset())
+
+
+def test_what_watches_over_others_goes_after_them() -> None:
+    """Those of its own cluster; others are none of its business."""
+    registration = fleet._thing("registration", "c", ())
+    there = {"cluster": "c"}
+    things = {
+        one.ref: one
+        for one in (
+            replace(registration, spec={**there, "outlives": ["hosts"]}),
+            replace(fleet._thing("hosts", "c", ()), spec=there),
+            replace(fleet._thing("hosts", "d", ()), spec={"cluster": "d"}),
+        )
+    }
+
+    tombs = retirement.tombstones(things, things.keys())
+
+    assert tombs[registration.ref].needs == {Ref("hosts", "c")}
+    assert tombs[registration.ref].rank > tombs[Ref("hosts", "c")].rank

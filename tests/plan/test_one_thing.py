@@ -306,15 +306,17 @@ def test_a_state_may_last_only_so_long(reason: str, age: int, expected: list[str
 
 
 def test_what_to_do_names_the_thing() -> None:
-    """The catalogue's `<name>`, `<region>` and `<cluster>` are filled, so it can be copied."""
-    limit = Limit(within=MINUTE, action="Run `x <name> <region> <cluster> <node>`.")
-    want = replace(thing(A, spec={"cluster": "hv"}), limits={"*": limit})
+    """The catalogue's `<name>`, `<region>`, `<cluster>` and `<pools>` are filled, so it can be
+    copied."""
+    limit = Limit(within=MINUTE, action="Run `x <name> <region> <cluster> <node> <pools>`.")
+    workers = [{"pool": "b"}, {"pool": "a"}, {"pool": "b"}, {}]
+    want = replace(thing(A, spec={"cluster": "hv", "workers": workers}), limits={"*": limit})
     world = World.of(want)
     world.broken(A, reason="Bad", since=NOW - 5 * MINUTE)
 
     action = world.plan().holds[0].message.partition("; ")[2]
 
-    assert action == f"Run `x {want.ref.name} {want.region} hv <node>`."
+    assert action == f"Run `x {want.ref.name} {want.region} hv <node> a, b`."
 
 
 def test_overdue_is_told_beside_the_steps() -> None:

@@ -351,6 +351,8 @@ def test_a_cluster_without_servers_says_so() -> None:
         assert seen.facts is not None
         assert seen.facts["observed"]["claimsUnbound"] == 2
         assert len(seen.facts["observed"]["servers"]["compute"]) == 2
+        (ready, *_) = driver.judge(cluster, seen)
+        assert ready.message.startswith("waits for a free server in pool metal, for 2 nodes")
 
     loop.run(place.play(act))
 
