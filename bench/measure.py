@@ -43,6 +43,24 @@ class Sizes:
     """Durable writes in a round of the journal."""
     stored: int
     """Conditions in the store that is opened again; there are twice as many journal entries."""
+    nodes: int
+    """Of the cluster that is followed."""
+    storm: int
+    """Objects that change at once."""
+    storms: int
+    pace: int
+    """Changes a second, where they come steadily."""
+    seconds: int
+    views: int
+    """Clusters that are seen after a restart."""
+    idle: int
+    """Watches that are open at once."""
+    questions: int
+    """To each of nine clusters."""
+    pause: float
+    """Seconds in which whoever has nothing to do does nothing."""
+    real: bool
+    """Whether a real API server is used where there is one."""
 
 
 FULL = Sizes(
@@ -56,6 +74,16 @@ FULL = Sizes(
     traced=16_000,
     syncs=500,
     stored=100_000,
+    nodes=10_000,
+    storm=300,
+    storms=3,
+    pace=1000,
+    seconds=10,
+    views=100,
+    idle=200,
+    questions=400,
+    pause=0.5,
+    real=True,
 )
 QUICK = Sizes(
     clusters=10,
@@ -68,6 +96,16 @@ QUICK = Sizes(
     traced=100,
     syncs=20,
     stored=200,
+    nodes=20,
+    storm=5,
+    storms=1,
+    pace=10,
+    seconds=1,
+    views=2,
+    idle=5,
+    questions=8,
+    pause=0.1,
+    real=False,
 )
 
 

@@ -29,6 +29,26 @@ class _At:
 class Answer:
     """`feed` it until it has `ended`; `eof` says that nothing more comes."""
 
+    # There is one for each watch, for as long as it is open.
+    __slots__ = (
+        "_begun",
+        "_bodiless",
+        "_body",
+        "_body_max",
+        "_half",
+        "_half_size",
+        "_keep",
+        "_left",
+        "_line_max",
+        "_rest",
+        "_where",
+        "headers",
+        "lines",
+        "size",
+        "status",
+        "streams",
+    )
+
     def __init__(self, *, body_max: int, line_max: int = 0, bodiless: bool = False) -> None:
         """`line_max`: give the lines of the body as they come, if the status is 200. `bodiless`:
         the answer to HEAD."""

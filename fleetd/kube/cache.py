@@ -25,9 +25,9 @@ import structlog
 
 from fleetd.clock import Clock
 from fleetd.kube import errors, slim
-from fleetd.kube.client import Change, KubeClient, Listing
+from fleetd.kube.client import KubeClient, Listing
 from fleetd.kube.kinds import Kind
-from fleetd.kube.slim import Key, Memo, Object, Slim
+from fleetd.kube.slim import Change, Key, Memo, Object, Slim
 from topology.resource import Ref
 
 _log = structlog.stdlib.get_logger("fleetd.kube.cache")

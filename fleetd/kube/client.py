@@ -15,7 +15,7 @@ import msgspec
 
 from fleetd.kube import errors, slim, transport
 from fleetd.kube.kinds import Discovery, Kind
-from fleetd.kube.slim import Object, Slim
+from fleetd.kube.slim import Change, Object, Slim
 from fleetd.kube.transport import Request, Response, Transport
 
 MANAGER = "fleetd"
@@ -29,12 +29,6 @@ class Listing(NamedTuple):
     items: list[Slim]
     version: str
     """Where a watch that misses nothing begins."""
-
-
-class Change(NamedTuple):
-    type: str
-    """ADDED, MODIFIED, DELETED or BOOKMARK."""
-    object: Slim
 
 
 class Listener(Protocol):
@@ -318,7 +312,7 @@ class KubeClient:
 
 def _change(line: bytes, *, managed: bool) -> Change:
     try:
-        return Change(*slim.of_event(line, managed=managed))
+        return slim.of_event(line, managed=managed)
     except msgspec.MsgspecError:
         raise errors.Unreachable("the watch broke off in the middle of a line") from None
 

@@ -35,6 +35,8 @@ PROXY_ANSWER_MAX = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
+    __slots__ = ("_answer", "_broken", "_news", "_paused", "_transport", "idle_since")
+
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._answer: Answer | None = None

@@ -8,7 +8,7 @@ keeps its connection for minutes, and must not take the last one from a request.
 """
 
 import asyncio
-import re
+import functools
 import urllib.parse
 from collections.abc import AsyncGenerator
 
@@ -31,9 +31,8 @@ OPEN_LIMIT = 30.0
 CONNECTIONS = 32
 """For requests to one server. Its gate lets 16 looks through, and steps come on top."""
 
-_SENDABLE = re.compile(r"[!-~]+")
-"""What a path and a query are made of, once they are encoded."""
-_HEADER = re.compile(r"[ -~]*")
+_QUERIES = 512
+"""Different ones that are remembered as they are encoded: most are the same few."""
 
 
 class HttpTransport:
@@ -114,13 +113,12 @@ def _message(pool: Pool, request: Request) -> bytes:
     """The request as it goes over the wire."""
     path = pool.path + request.path
     if request.query:
-        path += "?" + urllib.parse.urlencode(request.query, quote_via=urllib.parse.quote)
+        path += "?" + _query(tuple(request.query.items()))
     authorization = pool.target.authorization
     token = authorization.reveal() if authorization is not None else ""
     # A blank or a line's end in one of these would make another request of it.
-    if not _SENDABLE.fullmatch(path) or not all(
-        _HEADER.fullmatch(one) for one in (request.accept, request.content_type, token)
-    ):
+    said = f"{path}{request.accept}{request.content_type}{token}"
+    if not said.isascii() or not said.isprintable() or " " in path:
         raise errors.Invalid("the request holds characters that cannot be sent")
     lines = [
         f"{request.method} {path} HTTP/1.1",
@@ -135,6 +133,11 @@ def _message(pool: Pool, request: Request) -> bytes:
     if request.body or request.writes:
         lines.append(f"Content-Length: {len(request.body)}")
     return "\r\n".join((*lines, "", "")).encode("ascii") + request.body
+
+
+@functools.lru_cache(_QUERIES)
+def _query(pairs: tuple[tuple[str, str], ...]) -> str:
+    return urllib.parse.urlencode(pairs, quote_via=urllib.parse.quote)
 
 
 # Uncompressed: it would cost the server more than the network gains.

@@ -7,6 +7,7 @@ the server's own order of preference, that serves the kind. What was found is re
 """
 
 import asyncio
+import functools
 import urllib.parse
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class Kind(NamedTuple):
         return f"{self.kind} ({self.api_version})"
 
 
+@functools.lru_cache(4096)
 def _segment(text: str) -> str:
     """Between two slashes. Two dots would walk up the path, and reach another object."""
     if text in (".", ".."):

@@ -43,13 +43,14 @@ def _lines() -> list[bytes]:
 @pytest.mark.parametrize("line", _lines(), ids=lambda line: str(hash(line) % 1000))
 def test_an_event_is_kept_without_managed_fields_however_it_is_written(line: bytes) -> None:
     """As API servers write it, and with blanks, in another order or with more in it."""
-    type_, kept = slim.of_event(line)
+    change = slim.of_event(line)
+    kept = change.object
     made = kept.object()
     made.pop("more", None)
 
-    assert (type_, made) == ("ADDED", PLAIN)
+    assert (change.type, made) == ("ADDED", PLAIN)
     assert (kept.key, kept.uid, kept.version) == (("ns", "a"), "u-1", "7")
-    assert slim.of_event(line, managed=True)[1].object()["metadata"]["managedFields"] == MANAGED
+    assert slim.of_event(line, managed=True).object.object()["metadata"]["managedFields"] == MANAGED
 
 
 def test_a_field_of_the_same_name_elsewhere_stays() -> None:
@@ -83,8 +84,8 @@ def test_it_reads_as_if_it_had_been_decoded_at_once(
     obj: dict[str, Any] = dict(top)
     line = msgspec.json.encode({"type": "MODIFIED", "object": obj})
 
-    whole = slim.of_event(line, managed=True)[1].object()
-    kept = slim.of_event(line)[1].object()
+    whole = slim.of_event(line, managed=True).object.object()
+    kept = slim.of_event(line).object.object()
     kept["metadata"].pop("managedFields", None)  # too short to be worth the cut
     del obj["metadata"]["managedFields"]
 

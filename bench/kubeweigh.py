@@ -1,0 +1,143 @@
+"""
+What a cache, an idle watch and a whole view hold and cost, each in a process that has done nothing
+else before: `python -m bench.kubeweigh cache|idle|view COUNT`, with the kubeconfigs as a line of
+JSON on stdin. The answer is a line of JSON too.
+"""
+
+import asyncio
+import contextlib
+import gc
+import json
+import random
+import sys
+import time
+
+import uvloop
+
+from bench import measure
+from bench.kubefar import NODE
+from bench.kubepeers import FAST
+from fleetd.clock import SystemClock
+from fleetd.gate import Gates
+from fleetd.kube import config
+from fleetd.kube.cache import Cache
+from fleetd.kube.client import KubeClient
+from fleetd.kube.clusters import Clusters
+from fleetd.kube.http import HttpTransport
+from fleetd.kube.transport import Request
+from fleetd.secrets import Secret
+from topology.resource import Ref
+
+
+@contextlib.asynccontextmanager
+async def following(access: Secret):  # noqa: ANN201 -- a cache that is synced
+    """A cache of all nodes, kept up to date."""
+    transport = HttpTransport(config.read(access))
+    client = KubeClient(transport)
+    kind = await client.find(*NODE)
+    cache = Cache(client, kind, clock=SystemClock(), rng=random.Random(1), wake=_nobody)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(cache.run(), name="cache")
+        await cache.synced(120)
+        yield cache
+        task.cancel()
+    await transport.close()
+
+
+def _nobody(_: Ref) -> None:
+    pass
+
+
+async def _cache(accesses: list[Secret]) -> dict[str, float]:
+    transport = HttpTransport(config.read(accesses[0]))
+    client = KubeClient(transport)
+    kind = await client.find(*NODE)
+    first = await transport.send(Request(method="GET", path=kind.path(), query={"limit": "1"}))
+    # What one page takes is not an object's, and is taken once.
+    await transport.send(Request(method="GET", path=kind.path(), query={"limit": "500"}))
+    await transport.close()
+    gc.collect()
+    before = measure.resident()
+    async with following(accesses[0]) as cache:
+        await asyncio.sleep(0.5)
+        gc.collect()
+        count = sum([1 async for _ in cache.each()])
+        return {
+            "bytes": float(measure.resident() - before),
+            "count": float(count),
+            "wire": float(len(first.body)),
+        }
+
+
+async def _idle(accesses: list[Secret], count: int) -> dict[str, float]:
+    transport = HttpTransport(config.read(accesses[0]))
+    asked = Request(method="GET", path="/api/v1/configmaps", query={"watch": "1"})
+    await transport.send(Request(method="GET", path="/version"))
+
+    async def watch() -> None:
+        async for _ in transport.lines(asked):
+            pass
+
+    async def opened(some: int) -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(watch(), name=f"watch {n}") for n in range(some)]
+        await asyncio.sleep(0.5 + some / 40)
+        return tasks
+
+    first = await opened(count // 10)
+    gc.collect()
+    before = measure.resident()
+    tasks = await opened(count)
+    gc.collect()
+    held = measure.resident() - before
+    open_ = sum(not task.done() for task in tasks)
+    for task in (*first, *tasks):
+        task.cancel()
+    return {"bytes": float(held), "count": float(open_)}
+
+
+async def _view(accesses: list[Secret]) -> dict[str, float]:
+    began, cpu = time.monotonic(), time.process_time()
+    clock = SystemClock()
+    clusters = Clusters(
+        lambda access: HttpTransport(config.read(access)),
+        gates=Gates(FAST, clock),
+        clock=clock,
+        rng=random.Random(1),
+        wake=_nobody,
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(clusters.run(), name="clusters")
+        await asyncio.sleep(0)
+        for number, access in enumerate(accesses):
+            clusters.put(f"cluster:{number}", access)
+
+        async def look(number: int) -> int:
+            cache = await clusters.cache(f"cluster:{number}", *NODE, within=300)
+            return len(cache.items())
+
+        seen = await asyncio.gather(*(look(number) for number in range(len(accesses))))
+        done = time.monotonic() - began, time.process_time() - cpu
+        running.cancel()
+    return {
+        "seconds": done[0],
+        "cpu": done[1],
+        "bytes": float(measure.resident()),
+        "count": float(sum(seen)),
+    }
+
+
+def main() -> None:
+    accesses = [Secret(json.dumps(one)) for one in json.loads(sys.stdin.readline())]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        match sys.argv[1]:
+            case "cache":
+                found = runner.run(_cache(accesses))
+            case "idle":
+                found = runner.run(_idle(accesses, int(sys.argv[2])))
+            case _:
+                found = runner.run(_view(accesses))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
