@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from fleetd import secrets
 from fleetd.kube import errors, lifetime
 from fleetd.tools import Tools
-from topology.resource import Ref, Resource
+from topology.resource import Backend, Ref, Resource
 
 AGAIN = timedelta(minutes=1)
 """Between two readings of one kubeconfig after failures; a hundred clusters fail together."""
@@ -41,7 +41,7 @@ class Login:
 
     async def _read(self, backend: str) -> None:
         self._read_at[backend] = self._tools.clock.now()
-        part, _, name = backend.partition(":")
+        part, name = Backend.of(backend)
         region = self.document(name)
         kubeconfig = await self._tools.secrets.read(region.spec[part]["access"], region)
         self._tools.clusters.put(backend, kubeconfig, expires=lifetime.ends(kubeconfig))

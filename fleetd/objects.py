@@ -34,7 +34,7 @@ from fleetd.vocabulary import (
     make_step,
 )
 from topology import health, keeping
-from topology.resource import Facts, Resource
+from topology.resource import Backend, Facts, Resource
 
 APPLY = "apply"
 DELETE = "delete"
@@ -114,7 +114,7 @@ class ObjectDriver:
 
     def home(self, want: Resource) -> str:
         """Backend of the cluster in whose Secrets lies what it makes; empty where it has none."""
-        return want.backend if want.backend.startswith("cluster:") else ""
+        return want.backend if Backend.of(want.backend).kind == "cluster" else ""
 
     # What follows from it.
 
@@ -202,7 +202,7 @@ class ObjectDriver:
     ) -> Cache | None:
         """Of all namespaces, so that there is one watch per kind; but in a garden we are one of
         many, with rights in our own namespaces only."""
-        within = namespace if backend.startswith("garden:") else ""
+        within = namespace if Backend.of(backend).kind == "garden" else ""
         try:
             return await self.tools.clusters.cache(backend, *gk, namespace=within)
         except errors.NotServed:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from topology import catalogue
 from topology.catalogue import Made
-from topology.resource import Resource
+from topology.resource import Backend, Resource
 
 
 def where(made: Made, maker: Resource, *, several: bool = False) -> list[str]:
@@ -45,5 +45,5 @@ def _filled(text: str, maker: Resource, *, several: bool) -> str:
 def _cluster(maker: Resource) -> str | None:
     if maker.ref.kind == "cluster":
         return maker.ref.name
-    kind, _, name = maker.backend.partition(":")
-    return name if kind == "cluster" else None
+    there = Backend.of(maker.backend)
+    return there.name if there.kind == "cluster" else None

@@ -27,6 +27,22 @@ class Ref(NamedTuple):
         return f"{self.kind}/{self.name}"
 
 
+class Backend(NamedTuple):
+    """A far side, read from how it is written: `garden:eu-1`, `metal:eu-1`, `cluster:hv`."""
+
+    kind: str
+    name: str
+
+    @classmethod
+    def of(cls, text: str) -> "Backend":
+        """The only place that reads the spelling."""
+        kind, _, name = text.partition(":")
+        return cls(kind, name)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
 class EdgeKind(enum.StrEnum):
     """How one thing depends on another. Only `needs` gives order."""
 

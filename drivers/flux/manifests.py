@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleetd.objects import Manifest
-from topology.resource import Ref, Resource
+from topology.resource import Backend, Ref, Resource
 
 NAMESPACE = "flux-system"
 WATCH = "reconcile.fluxcd.io/watch"
@@ -33,7 +33,7 @@ def management(want: Resource, others: Iterable[Resource]) -> str:
     for one in others:
         if one.ref.kind == "flux" and one.region == want.region:
             return one.ref.name
-    return want.backend.partition(":")[2]
+    return Backend.of(want.backend).name
 
 
 def kubeconfig(cluster: str, hub: str) -> Body:

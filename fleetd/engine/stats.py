@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fleetd.engine.calls import Strays
+from topology.resource import Backend
 
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
@@ -45,7 +46,7 @@ class Stats:
         return sum(map(len, self.strays.values()))
 
     def looked(self, backend: str, seconds: float) -> None:
-        self.looks.setdefault(backend.partition(":")[0], Durations()).add(seconds)
+        self.looks.setdefault(Backend.of(backend).kind, Durations()).add(seconds)
 
     def applied(self, backend: str, seconds: float) -> None:
-        self.steps.setdefault(backend.partition(":")[0], Durations()).add(seconds)
+        self.steps.setdefault(Backend.of(backend).kind, Durations()).add(seconds)

@@ -17,7 +17,7 @@ from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
 from fleetd.vocabulary import Condition, HoldReason, Observation, Plan, Truth
 from topology.catalogue import Component
-from topology.resource import Ref, Resource, Topology
+from topology.resource import Backend, Ref, Resource, Topology
 
 
 class Unready(NamedTuple):
@@ -56,7 +56,7 @@ class BackendState:
 
     @property
     def kind(self) -> str:
-        return self.name.split(":", 1)[0]
+        return Backend.of(self.name).kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

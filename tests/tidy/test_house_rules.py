@@ -198,6 +198,19 @@ def _can_fail(function: ast.AST) -> bool:
     )
 
 
+def test_the_spelling_of_a_backend_is_read_in_one_place() -> None:
+    """`topology.resource.Backend.of` knows where the kind ends; nobody else takes it apart."""
+    pattern = re.compile(r"backend\w*\.(partition|split|startswith|removeprefix)\(")
+    found = [
+        f"{path}:{number}"
+        for path in SOURCES
+        for number, line in enumerate(files.text(path).splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+    assert found == []
+
+
 def test_nothing_switches_certificate_checks_off() -> None:
     """An unverified endpoint would be a setting with a name, never a line of code."""
     # Letters in brackets, so that this line does not break its own rule.
