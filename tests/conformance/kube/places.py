@@ -10,7 +10,7 @@ import hashlib
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -51,6 +51,8 @@ def uid_of(text: str) -> str:
 class Server:
     admin: Transport
     login: Callable[[str], Transport]
+    kubeconfig: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The administrator's, for other people's clients; empty where there is no wire."""
 
 
 def _cluster() -> Cluster:
@@ -76,14 +78,18 @@ async def on_the_wire() -> AsyncGenerator[Server]:
     address = await wire.start()
     opened: list[Transport] = []
 
+    def document(token: str) -> dict[str, Any]:
+        return cluster.kubeconfig(f"{address}/k8s/judged", token)
+
     def login(token: str) -> Transport:
-        document = cluster.kubeconfig(f"{address}/k8s/judged", token)
-        made = HttpTransport(config.read(Secret(msgspec.json.encode(document).decode())))
+        text = msgspec.json.encode(document(token)).decode()
+        made = HttpTransport(config.read(Secret(text)))
         opened.append(made)
         return made
 
     try:
-        yield Server(login(cluster.admin_token()), login)
+        token = cluster.admin_token()
+        yield Server(login(token), login, document(token))
     finally:
         for transport in opened:
             await transport.close()
@@ -102,8 +108,9 @@ async def real() -> AsyncGenerator[Server]:
         return made
 
     try:
-        admin = opened_for(lab.admin("kube"))
-        yield Server(admin, lambda token: opened_for(lab.for_token("kube", token)))
+        document = lab.admin("kube")
+        admin = opened_for(document)
+        yield Server(admin, lambda token: opened_for(lab.for_token("kube", token)), document)
     finally:
         for transport in opened:
             await transport.close()
