@@ -144,3 +144,10 @@ def not_allowed() -> Refused:
         "the server does not allow this method on the requested resource",
         details={},
     )
+
+
+def plain(message: str) -> Refused:
+    """What a real server's own code calls no kind of error: 500, and no reason."""
+    made = Refused(500, "", message)
+    made.reason = ""
+    return made

@@ -180,7 +180,10 @@ def _asked(call: Call) -> Asked:
         propagation = "Orphan" if orphan in (True, "true") else "Background"
     if propagation not in ("Background", "Foreground", "Orphan"):
         raise refusal.Refused(
-            422, "Invalid", f'propagationPolicy: Unsupported value: "{propagation}"'
+            422,
+            "Invalid",
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: '
+            f'"{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"',
         )
     grace: Any = options.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     return Asked(

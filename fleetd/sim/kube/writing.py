@@ -66,7 +66,7 @@ class Writing:
         metadata_rules.decode(definition, obj)
         metadata: Obj = dict(obj.get("metadata") or {})
         if metadata.get("resourceVersion"):
-            raise refusal.bad_request("resourceVersion should not be set on objects to be created")
+            raise refusal.plain("resourceVersion should not be set on objects to be created")
         for name in (*_SERVERS, "resourceVersion", "managedFields", "deletionGracePeriodSeconds"):
             metadata.pop(name, None)
         self._give_name(definition, metadata)

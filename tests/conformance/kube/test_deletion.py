@@ -117,4 +117,5 @@ async def test_bad_propagation(api: Api) -> None:
     body: dict[str, Any] = {"propagationPolicy": "Sideways"}
     answer = await api.delete(api.maps("a"), body)
 
-    assert answer.status in (400, 422)
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert 'Unsupported value: "Sideways": supported values: "Foreground"' in answer.message
