@@ -1,0 +1,86 @@
+"""A real API server that does not let us in, beside one that does."""
+
+import asyncio
+import copy
+import random
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fleetd.clock import SystemClock
+from fleetd.gate import Gates
+from fleetd.kube import config, errors
+from fleetd.kube.clusters import Clusters
+from fleetd.kube.http import HttpTransport
+from fleetd.secrets import Secret
+from tests import defaults
+from tests.kube.test_bad_servers import WORDS
+from tests.real import lab
+from tests.real.certs import Authority
+from tests.real.kube import Kube
+
+pytestmark = pytest.mark.real
+
+GOOD, BAD = "cluster:good", "cluster:bad"
+
+
+def _text(document: dict[str, Any]) -> Secret:
+    return Secret(msgspec.json.encode(document).decode())
+
+
+def _astray(which: str, folder: Path, cluster: Kube) -> dict[str, Any]:
+    """The administrator's kubeconfig, with one thing wrong."""
+    document = copy.deepcopy(cluster.kubeconfig(pair=cluster.admin))
+    match which:
+        case "wrong authority":
+            stranger = Authority(folder, "stranger").certificate.read_bytes()
+            trusted = {"certificate-authority-data": b64encode(stranger).decode()}
+            document["clusters"][0]["cluster"] |= trusted
+        case "expired token":
+            document = cluster.kubeconfig(token="over")
+        case "forbidden":
+            document = cluster.kubeconfig(pair=cluster.authority.client("nobody"))
+        case "unreachable":
+            document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+        case _:
+            pass
+    return document
+
+
+async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
+    """Each wrong thing in a sentence of its own, with what to do; the good cluster is followed all
+    the while. The words are those that the simulated servers are held to."""
+    lab.need(*lab.missing("crds"))
+    clock = SystemClock()
+    with Kube(tmp_path / "kube", controllers=False) as cluster:
+        clusters = Clusters(
+            lambda given: HttpTransport(config.read(given)),
+            gates=Gates(defaults.LIMITS, clock),
+            clock=clock,
+            rng=random.Random(1),
+            wake=lambda _: None,
+        )
+        cases = ("unreachable", "wrong authority", "expired token", "forbidden", "missing kind")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(clusters.run(), name="clusters")
+            await asyncio.sleep(0)
+            clusters.put(GOOD, _text(cluster.kubeconfig(pair=cluster.admin)))
+            followed = await clusters.cache(GOOD, "", "ConfigMap")
+            for which in cases:
+                clusters.drop(BAD)
+                clusters.put(BAD, _text(_astray(which, tmp_path, cluster)))
+                missing = which == "missing kind"
+                asked = ("core.gardener.cloud", "Shoot") if missing else ("", "ConfigMap")
+                with pytest.raises(errors.KubeError, match=WORDS[which]):
+                    await clusters.cache(BAD, *asked, within=10)
+            body = {"metadata": {"name": "new", "namespace": "default"}, "data": {"a": "b"}}
+            await clusters.client(GOOD).create(followed.kind, body)
+            seen = followed.get("new", "default")
+            followed.check()
+            running.cancel()
+
+    assert seen is not None
+    assert seen["data"] == {"a": "b"}
