@@ -50,7 +50,7 @@ class Garden(Kube):
         super().finish()
         self._gardener()
         self._register()
-        self.running[-1].until(lambda: self.get(f"{CORE}/shoots")[0] == 200, READY)
+        self.running[-1].until(self._served, READY)
         self._create(
             f"{CORE}/controllerregistrations",
             "core.gardener.cloud/v1beta1",
@@ -96,6 +96,11 @@ class Garden(Kube):
             path = "/apis/apiregistration.k8s.io/v1/apiservices"
             version_of = "apiregistration.k8s.io/v1"
             self._create(path, version_of, "APIService", f"{version}.{group}", spec)
+
+    def _served(self) -> bool:
+        """The aggregator finds out for each of them by itself that it is there."""
+        pages = [f"/apis/{group}/{version}" for group, version in VERSIONS]
+        return all(self.get(page)[0] == 200 for page in (*pages, f"{CORE}/shoots"))
 
     def _create(
         self, path: str, version: str, kind: str, name: str, spec: dict[str, Any] | None = None
