@@ -15,6 +15,7 @@ import random
 import statistics
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,14 @@ from fleetd.secrets import Secret
 from topology.resource import Ref
 
 WORKERS = 16
-FAST = GateLimits(concurrency=64, rate=1e6, burst=1_000_000)
+FAST = GateLimits(
+    concurrency=64,
+    rate=1e6,
+    burst=1_000_000,
+    failures_max=5,
+    open_for=timedelta(seconds=10),
+    open_max=timedelta(minutes=2),
+)
 """The gate stays in the way, and never closes: a rate limit would be all that is measured."""
 
 
