@@ -32,7 +32,8 @@ SEEN = {
     *("exporter", "kubeconfig", "metal-token", "token-reviewer", "mariadb-root", "garage-s3"),
     *("garage-admin-token", "barbican-unseal", "ceph-admin", "ceph-key-nova", "ceph-key-cinder"),
     *("ceph-key-glance", "shoot-ca", "shoot-ssh-keypair", "greenhouse-token", "openbao-keys"),
-    *("rabbitmq-default-user", "valkey-binding"),
+    *("rabbitmq-default-user", "valkey-binding", "account-token", "garden-kubeconfig"),
+    "metal-kubeconfig",
 }
 """What drivers tell version or age of."""
 
