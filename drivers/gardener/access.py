@@ -39,6 +39,8 @@ PATIENCE = 8.0
 LOOKED = timedelta(minutes=10)
 """How long what was seen of the account is told again: nobody but fleetd touches it, and a watch
 for it on each cluster would cost more."""
+TRIED = timedelta(minutes=2)
+"""How long what is handed on counts as good; Flux tries in vain for as long at the most."""
 _PROOF = "/api/v1/namespaces/kube-system"
 
 
@@ -50,6 +52,10 @@ class AccessDriver(ObjectDriver):
         self._login = Login(tools)
         self._refused: set[str] = set()
         """Backends that refused what we had: the next look mints anew."""
+        self._revoked: set[str] = set()
+        """Backends that refuse what is handed on, though not what we have."""
+        self._loans: dict[str, datetime] = {}
+        """When what is handed on was tried."""
         self._untried: dict[str, Minted] = {}
         """What was minted and could not be tried yet, as the cluster was silent."""
         self._parts: dict[str, tuple[datetime, int, dict[str, Any]]] = {}
@@ -127,7 +133,9 @@ class AccessDriver(ObjectDriver):
     async def _renew(self, want: Resource, cluster: Resource, *, viewer: bool) -> None:
         """Mint a kubeconfig if there is none, or it ends soon, was refused, or is another's."""
         backend = want.backend
-        same = backend not in self._refused and viewer == (backend in self._viewed)
+        await self._try_loan(backend)
+        good = backend not in self._refused and backend not in self._revoked
+        same = good and viewer == (backend in self._viewed)
         if same and not self._soon(self.tools.clusters.expires(backend), want):
             return
         if viewer != (backend in self._viewed):
@@ -139,7 +147,7 @@ class AccessDriver(ObjectDriver):
             async with asyncio.timeout(PATIENCE if good else None):
                 minted = self._untried.get(backend) or await self._mint(cluster, viewer=viewer)
                 self._untried[backend] = minted
-                if await self._tried(backend, minted):
+                if await self._opens(backend, minted.secret):
                     self._lend(backend, minted)
                 del self._untried[backend]
         except (TimeoutError, errors.KubeError, secrets.SecretError) as cause:
@@ -148,6 +156,20 @@ class AccessDriver(ObjectDriver):
                 raise
             # The old one may still be good; whether it is, is looked at next.
             self._forget_old(backend, want)
+
+    async def _try_loan(self, backend: str) -> None:
+        """Whether what is handed on still opens the cluster. fleetd itself goes in with something
+        else and would not notice; silence says nothing."""
+        clusters, now = self.tools.clusters, self.tools.clock.now()
+        if not clusters.alone(backend) or now - self._loans.get(backend, now - TRIED) < TRIED:
+            return
+        self._loans[backend] = now
+        try:
+            async with asyncio.timeout(PATIENCE):
+                if not await self._opens(backend, clusters.kubeconfig(backend)):
+                    self._revoked.add(backend)
+        except (TimeoutError, errors.KubeError):
+            return
 
     async def _mint(self, cluster: Resource, *, viewer: bool) -> Minted:
         garden = f"garden:{cluster.region}"
@@ -160,10 +182,10 @@ class AccessDriver(ObjectDriver):
             viewer=viewer,
         )
 
-    async def _tried(self, backend: str, minted: Minted) -> bool:
+    async def _opens(self, backend: str, held: Secret) -> bool:
         """Whether the cluster lets somebody in with it."""
         try:
-            async with self.tools.clusters.trial(backend, minted.secret) as there:
+            async with self.tools.clusters.trial(backend, held) as there:
                 await there.raw(_PROOF)
         except (errors.Unauthorized, errors.Forbidden):
             return False
@@ -174,6 +196,7 @@ class AccessDriver(ObjectDriver):
         if backend in self._refused or not self._good(backend):
             self._refused.discard(backend)
             self.tools.clusters.put(backend, minted.secret, expires=minted.expires)
+        self._revoked.discard(backend)
         self.tools.clusters.lend(backend, minted.secret, expires=minted.expires)
 
     def _forget_old(self, backend: str, want: Resource) -> None:
@@ -218,7 +241,7 @@ class AccessDriver(ObjectDriver):
         try:
             async with asyncio.timeout(PATIENCE):
                 made = await account.token(clusters.client(want.backend), lent, seconds)
-                if await self._tried(want.backend, made):
+                if await self._opens(want.backend, made.secret):
                     clusters.put(want.backend, made.secret, expires=made.expires)
         except (TimeoutError, errors.KubeError):
             return

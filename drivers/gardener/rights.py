@@ -107,6 +107,7 @@ def _special(job: Role) -> Iterator[dict[str, Any]]:
             yield _rule((RBAC,), ("clusterroles",), ("bind",), ("cluster-admin",))
         case Role.HYPERVISOR:
             yield _rule(("",), ("nodes",), ("patch", "delete"))
+            yield _rule(("",), ("nodes/status",), ("patch",))
         case Role.STORAGE:
             yield _rule(("",), ("nodes",), ("patch",))
         case Role.ARBITER:

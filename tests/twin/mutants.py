@@ -43,7 +43,7 @@ class Mutant:
 
 MUTANTS = (
     # Intermediate state: what a daemon leaves behind when it dies.
-    Mutant("progress in memory", HALF, kube.progress_in_memory, trials.RESTART, "I7"),
+    Mutant("progress in memory", HALF, kube.progress_in_memory, trials.RESTART, "I6 I7"),
     Mutant("names made up", HALF, drivers.a_name_at_every_start, ordeals.OPENED, "I10"),
     Mutant("a stamp is a secret", HALF, drivers.a_stamp_is_a_secret, ordeals.HALF_MADE, "I5 I6"),
     Mutant("a claim is the keys", HALF, drivers.a_claim_is_the_keys, ordeals.ONLY_CLAIMED, "I6"),
@@ -61,9 +61,7 @@ MUTANTS = (
     Mutant("generation ignored", STALE, kube.generations_are_ignored, ordeals.UNHEARD, "I12"),
     Mutant("unknown is absent", STALE, kube.unknown_is_absent, trials.seed(1), "I5"),
     Mutant("old look decides", STALE, engine.decided_on_the_old_look, ordeals.OPENED, "I9"),
-    Mutant(
-        "compared to the letter", STALE, kube.compared_to_the_letter, trials.RESTART, "I6 I7 I8"
-    ),
+    Mutant("compared to the letter", STALE, kube.compared_to_the_letter, trials.RESTART, "I6 I7"),
     Mutant("kubeconfig for ever", STALE, drivers.kubeconfigs_are_for_ever, ordeals.EXPIRING, "I6"),
     Mutant("good until its end", STALE, drivers.good_until_its_end, ordeals.REVOKED, "I6"),
     # Unobserved state: what happened while nobody looked.

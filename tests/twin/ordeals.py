@@ -24,7 +24,13 @@ from topology.resource import Ref, Topology
 
 POOL = ("ceph.rook.io", "CephBlockPool")
 PUSH = ("external-secrets.io", "PushSecret")
-KILL = deleted("st", POOL, "images", "rook-ceph")
+_delete = deleted("st", POOL, "images", "rook-ceph")
+
+
+def kill(region: Region) -> None:
+    """A pool goes at once only while no machine has its disk there."""
+    region.vacate()
+    _delete(region)
 
 
 def _always(_: object) -> bool:
@@ -38,18 +44,18 @@ def _nothing(_: Region) -> None:
 
 # -- A stranger's hand, and what is seen of it -----------------------------------------------
 
-DELETED = script("a stranger deletes a pool", [(30, KILL)], least=3)
+DELETED = script("a stranger deletes a pool", [(30, kill)], least=3)
 DELETED_TWICE = script(
-    "a stranger deletes a pool, and once more", [(30, KILL), (120, KILL)], least=5
+    "a stranger deletes a pool, and once more", [(30, kill), (120, kill)], least=5
 )
 UNSEEN = script(
     "a pool is deleted while its watch is silent",
-    [(30, mishap("watch st stalled for 20s")), (35, KILL)],
+    [(30, mishap("watch st stalled for 20s")), (35, kill)],
     least=5,
 )
 FORGOTTEN = script(
     "a pool is deleted while its watch is silent, and the server forgets that",
-    [(30, mishap("watch st stalled for 1m")), (40, KILL), (100, mishap("watch st expired"))],
+    [(30, mishap("watch st stalled for 1m")), (40, kill), (100, mishap("watch st expired"))],
     least=5,
 )
 UNSECRET = script(
@@ -247,6 +253,7 @@ PAGED = Trial("rest, five objects to a page", moments.HEALTHY, trials.RESTART.st
 
 
 def _without_cloud(region: Region) -> None:
+    region.vacate()
     workflows.change(region, without=[workflows.CLOUD])
 
 
