@@ -41,7 +41,7 @@ LOOKED = timedelta(minutes=10)
 for it on each cluster would cost more."""
 TRIED = timedelta(minutes=2)
 """How long what is handed on counts as good; Flux tries in vain for as long at the most."""
-_PROOF = "/api/v1/namespaces/kube-system"
+PROOF = "/api/v1/namespaces/kube-system"
 
 
 class AccessDriver(ObjectDriver):
@@ -161,8 +161,11 @@ class AccessDriver(ObjectDriver):
         """Whether what is handed on still opens the cluster. fleetd itself goes in with something
         else and would not notice; silence says nothing."""
         clusters, now = self.tools.clusters, self.tools.clock.now()
+        ends = clusters.expires(backend)
         if not clusters.alone(backend) or now - self._loans.get(backend, now - TRIED) < TRIED:
             return
+        if backend in self._revoked or (ends is not None and ends <= now):
+            return  # known to be of no use
         self._loans[backend] = now
         try:
             async with asyncio.timeout(PATIENCE):
@@ -186,7 +189,7 @@ class AccessDriver(ObjectDriver):
         """Whether the cluster lets somebody in with it."""
         try:
             async with self.tools.clusters.trial(backend, held) as there:
-                await there.raw(_PROOF)
+                await there.raw(PROOF)
         except (errors.Unauthorized, errors.Forbidden):
             return False
         return True
