@@ -8,22 +8,17 @@ nothing, and readers ask it all the while. Only the CPU time of the asking proce
 
 import asyncio
 import contextlib
-import random
 import socket
 from collections.abc import Awaitable, Callable
 
 from bench import measure
 from bench.kubefar import MAP, NAMESPACE, NODE
-from bench.kubepeers import FAST
+from bench.kubeweigh import unhindered
 from bench.measure import Sizes
 from bench.table import Goal, Row
-from fleetd.clock import SystemClock
-from fleetd.gate import Gates
-from fleetd.kube import config, errors
+from fleetd.kube import errors
 from fleetd.kube.clusters import Clusters
-from fleetd.kube.http import HttpTransport
 from fleetd.secrets import Secret
-from topology.resource import Ref
 
 ASKERS = 4
 """At each good server, at once."""
@@ -61,14 +56,7 @@ def row(
 
 
 async def _ask(accesses: list[Secret], hung: Secret | None, questions: int) -> None:
-    clock = SystemClock()
-    clusters = Clusters(
-        lambda access: HttpTransport(config.read(access)),
-        gates=Gates(FAST, clock),
-        clock=clock,
-        rng=random.Random(1),
-        wake=_nobody,
-    )
+    clusters = unhindered()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(clusters.run(), name="clusters")]
         await asyncio.sleep(0)
@@ -87,10 +75,6 @@ async def _ask(accesses: list[Secret], hung: Secret | None, questions: int) -> N
         )
         for task in tasks:
             task.cancel()
-
-
-def _nobody(_: Ref) -> None:
-    pass
 
 
 async def _read(clusters: Clusters) -> None:

@@ -44,6 +44,18 @@ async def following(access: Secret):  # noqa: ANN201 -- a cache that is synced
     await transport.close()
 
 
+def unhindered() -> Clusters:
+    """As the daemon has them, with gates that never close; nobody is woken."""
+    clock = SystemClock()
+    return Clusters(
+        lambda access: HttpTransport(config.read(access)),
+        gates=Gates(FAST, clock),
+        clock=clock,
+        rng=random.Random(1),
+        wake=_nobody,
+    )
+
+
 def _nobody(_: Ref) -> None:
     pass
 
@@ -97,14 +109,7 @@ async def _idle(accesses: list[Secret], count: int) -> dict[str, float]:
 
 async def _view(accesses: list[Secret]) -> dict[str, float]:
     began, cpu = time.monotonic(), time.process_time()
-    clock = SystemClock()
-    clusters = Clusters(
-        lambda access: HttpTransport(config.read(access)),
-        gates=Gates(FAST, clock),
-        clock=clock,
-        rng=random.Random(1),
-        wake=_nobody,
-    )
+    clusters = unhindered()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(clusters.run(), name="clusters")
         await asyncio.sleep(0)

@@ -8,7 +8,7 @@ well: an older image on a pool that is rolled, and a CloudProfile whose type was
 So is a constraint that says beforehand that an upgrade would go wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -98,7 +98,7 @@ def told(shoot: Object) -> dict[str, Any]:
     parts = {"shoot-ca": "certificateAuthorities", "shoot-ssh-keypair": "sshKeypair"}
     found: dict[str, Any] = {}
     for name, part in parts.items():
-        rotated: Object = _at(status, ("credentials", "rotation", part)) or {}
+        rotated: Object = facts.part(status, "credentials", "rotation", part)
         since = rotated.get("lastCompletionTime") or shoot["metadata"]["creationTimestamp"]
         found[name] = {"madeAt": str(since)}
     return found
@@ -127,22 +127,15 @@ def _older_image(worker: Object, old: Object | None) -> bool:
     )
 
 
-def _at(spec: Object, path: Sequence[str]) -> Any:  # noqa: ANN401
-    value: Any = spec
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return value  # pyright: ignore[reportUnknownVariableType]
-
-
 def _immutable(wanted: Object, live: Object) -> Iterator[str]:
     for path in _IMMUTABLE:
-        new, old = _at(wanted, path), _at(live, path)
+        new, old = facts.value(wanted, *path), facts.value(live, *path)
         if path in _NEVER_ADDED and new and not old:
             yield f"{'.'.join(path)} can only be given when a cluster is made"
         if new and old and new != old:
             yield f"{'.'.join(path)} is {old} and cannot become {new}"
     tolerance = ("controlPlane", "highAvailability", "failureTolerance", "type")
-    new, old = _at(wanted, tolerance), _at(live, tolerance)
+    new, old = facts.value(wanted, *tolerance), facts.value(live, *tolerance)
     if old and new != old:
         yield f"the control plane tolerates the loss of a {old}, which cannot be changed"
 
@@ -206,7 +199,8 @@ def _touched(worker: Object, old: Object) -> bool:
 
 def _constraints(wanted: Object, live: Object, status: Object) -> Iterator[str]:
     """A constraint blocks nothing now. What it warns of happens in an upgrade, or in sleep."""
-    sleeps = _at(wanted, ("hibernation", "enabled")) and not _at(live, ("hibernation", "enabled"))
+    asleep = ("hibernation", "enabled")
+    sleeps = facts.value(wanted, *asleep) and not facts.value(live, *asleep)
     for one in (status.get("constraints") or ()) if sleeps else ():
         if one["type"] == "HibernationPossible" and one["status"] == "False":
             yield f"it would not wake again: {one.get('message') or one.get('reason')}"

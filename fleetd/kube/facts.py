@@ -147,17 +147,23 @@ def _seconds(text: str) -> int | None:
     return hours * 3600 + minutes * 60 + seconds
 
 
-def part(found: Object | None, *names: str) -> Object:
-    """The mapping at the end of these names; empty where there is none."""
+def value(found: Object | None, *names: str) -> Any:  # noqa: ANN401 -- whatever stands there
+    """What is at the end of these names; None where there is nothing."""
     here: Any = found
     for name in names:
         here = cast("Object", here).get(name) if isinstance(here, Mapping) else None
+    return here
+
+
+def part(found: Object | None, *names: str) -> Object:
+    """The mapping at the end of these names; empty where there is none."""
+    here = value(found, *names)
     return cast("Object", here) if isinstance(here, Mapping) else {}
 
 
 def members(found: Object | None, *names: str) -> Sequence[Object]:
     """The list of mappings at the end of these names; empty where there is none."""
-    here: Any = part(found, *names[:-1]).get(names[-1])
+    here = value(found, *names)
     return cast("Sequence[Object]", here) if isinstance(here, list) else ()
 
 

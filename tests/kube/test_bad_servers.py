@@ -14,6 +14,7 @@ from aiohttp import web
 from fleetd.clock import SystemClock
 from fleetd.gate import Gates
 from fleetd.kube import config, errors, http
+from fleetd.kube.cache import Cache
 from fleetd.kube.client import KubeClient
 from fleetd.kube.clusters import Clusters
 from fleetd.kube.http import HttpTransport
@@ -100,6 +101,16 @@ WORDS = {
 }
 
 
+async def written_and_seen(client: KubeClient, followed: Cache) -> dict[str, str]:
+    """What the cache of the good cluster shows of an object that is made now."""
+    body = {"metadata": {"name": "new", "namespace": "default"}, "data": {"a": "b"}}
+    await client.create(followed.kind, body)
+    followed.check()
+    seen = followed.get("new", "default")
+    assert seen is not None
+    return dict(seen["data"])
+
+
 @pytest.mark.parametrize("which", WORDS)
 async def test_a_bad_server_is_told_by_name_and_the_others_go_on(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -127,14 +138,10 @@ async def test_a_bad_server_is_told_by_name_and_the_others_go_on(
             for _ in range(2):
                 with pytest.raises(errors.KubeError, match=WORDS[which]):
                     await clusters.cache(BAD, *asked, within=5)
-            body = {"metadata": {"name": "new", "namespace": "default"}, "data": {"a": "b"}}
-            await clusters.client(GOOD).create(followed.kind, body)
-            seen = followed.get("new", "default")
-            followed.check()
+            seen = await written_and_seen(clusters.client(GOOD), followed)
             running.cancel()
 
-    assert seen is not None
-    assert seen["data"] == {"a": "b"}
+    assert seen == {"a": "b"}
 
 
 async def test_a_conflict_names_whose_fields_they_are() -> None:

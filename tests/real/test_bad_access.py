@@ -17,7 +17,7 @@ from fleetd.kube.clusters import Clusters
 from fleetd.kube.http import HttpTransport
 from fleetd.secrets import Secret
 from tests import defaults
-from tests.kube.test_bad_servers import WORDS
+from tests.kube.test_bad_servers import WORDS, written_and_seen
 from tests.real import lab
 from tests.real.certs import Authority
 from tests.real.kube import Kube
@@ -76,11 +76,7 @@ async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
                 asked = ("core.gardener.cloud", "Shoot") if missing else ("", "ConfigMap")
                 with pytest.raises(errors.KubeError, match=WORDS[which]):
                     await clusters.cache(BAD, *asked, within=10)
-            body = {"metadata": {"name": "new", "namespace": "default"}, "data": {"a": "b"}}
-            await clusters.client(GOOD).create(followed.kind, body)
-            seen = followed.get("new", "default")
-            followed.check()
+            seen = await written_and_seen(clusters.client(GOOD), followed)
             running.cancel()
 
-    assert seen is not None
-    assert seen["data"] == {"a": "b"}
+    assert seen == {"a": "b"}
