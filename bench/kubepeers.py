@@ -42,7 +42,8 @@ FAST = GateLimits(
     open_for=timedelta(seconds=10),
     open_max=timedelta(minutes=2),
 )
-"""The gate stays in the way, and never closes: a rate limit would be all that is measured."""
+"""The gate stays in the way, with no rate to speak of: a rate limit would be all that is measured.
+It closes on a server that fails."""
 
 
 class Ours:

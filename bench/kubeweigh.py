@@ -45,7 +45,7 @@ async def following(access: Secret):  # noqa: ANN201 -- a cache that is synced
 
 
 def unhindered() -> Clusters:
-    """As the daemon has them, with gates that never close; nobody is woken."""
+    """As the daemon has them, with gates that have no rate to speak of; nobody is woken."""
     clock = SystemClock()
     return Clusters(
         lambda access: HttpTransport(config.read(access)),

@@ -114,7 +114,7 @@ async def _serve(settings: Settings, last_resort: _LastResort, time: clock.Clock
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, told_to_stop)
-    loop.add_signal_handler(signal.SIGHUP, daemon.documents.nudged.set)
+    loop.add_signal_handler(signal.SIGHUP, daemon.documents.nudge)
     try:
         await daemon.run(stop)
     finally:

@@ -33,7 +33,7 @@ class Manifest:
 
     @property
     def group(self) -> str:
-        return str(self.body["apiVersion"]).partition("/")[0] if grouped(self.body) else ""
+        return group_of(self.body)
 
     @property
     def kind(self) -> str:
@@ -59,8 +59,10 @@ class Manifest:
         return f"{self.kind} {where}{self.name}{place}"
 
 
-def grouped(body: Facts) -> bool:
-    return str(body["apiVersion"]) not in ("", "v1")
+def group_of(body: Facts) -> str:
+    """Of its API; empty for the core group."""
+    said = str(body["apiVersion"])
+    return "" if said in ("", "v1") else said.partition("/")[0]
 
 
 def namespace(name: str, backend: str, place: str = "") -> Manifest:

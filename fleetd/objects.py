@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from fleetd import secrets
-from fleetd.desired import Manifest, grouped, marked, owner, reason
+from fleetd.desired import Manifest, group_of, marked, owner, reason
 from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
 from fleetd.kube.client import KubeClient
@@ -369,8 +369,7 @@ class ObjectDriver:
     async def write(self, client: KubeClient, step: Step) -> None:
         """Apply the manifest of a step through this client."""
         body = facts.copy(step.args["manifest"])
-        group = str(body["apiVersion"]).partition("/")[0] if grouped(body) else ""
-        kind = await client.find(group, body["kind"])
+        kind = await client.find(group_of(body), body["kind"])
         body["apiVersion"] = kind.api_version
         body["metadata"].setdefault("annotations", {})[facts.STEP] = step.id
         fights.stamp(body, self.tools.clock.now())

@@ -385,7 +385,7 @@ class FluxDriver(ObjectDriver):
 
     async def act(self, step: Step) -> Outcome:
         match step.verb:
-            case "hand-over":
+            case targets.HAND_OVER:
                 return await targets.hand_over(self, step)
             case "log-in":
                 return await credentials.write(self, step)
@@ -393,7 +393,7 @@ class FluxDriver(ObjectDriver):
                 return await self._act_switch(step, on=True)
             case "resume":
                 return await self._act_switch(step, on=False)
-            case "reset":
+            case retries.RESET:
                 return await retries.reset(self, step)
             case _:
                 return await super().act(step)

@@ -30,7 +30,7 @@ def stuck(pod: Facts) -> str:
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ]
-    reasons = (waits_for(one) for one in containers)
+    reasons = (_waits_for(one) for one in containers)
     return next((reason for reason in reasons if reason in _STUCK), "")
 
 
@@ -60,7 +60,7 @@ def up(workload: Facts) -> bool:
     return enough and not status.get("unavailableReplicas")
 
 
-def waits_for(container: Facts) -> str:
+def _waits_for(container: Facts) -> str:
     state: Mapping[str, Any] = container.get("state") or {}
     waiting: Mapping[str, Any] = state.get("waiting") or {}
     return str(waiting.get("reason", ""))

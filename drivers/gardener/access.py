@@ -37,7 +37,7 @@ SPREAD = timedelta(hours=4)
 PATIENCE = 8.0
 """Seconds for a renewal while the old one is good; a garden that hangs must not blind us."""
 LOOKED = timedelta(minutes=10)
-"""How long what was seen of the account is told again: nobody but fleetd touches it, and a watch
+"""How long what was seen of the account is told again: nobody else should touch it, and a watch
 for it on each cluster would cost more."""
 TRIED = timedelta(minutes=2)
 """How long what is handed on counts as good; Flux tries in vain for as long at the most."""
@@ -134,11 +134,11 @@ class AccessDriver(ObjectDriver):
         """Mint a kubeconfig if there is none, or it ends soon, was refused, or is another's."""
         backend = want.backend
         await self._try_loan(backend)
-        good = backend not in self._refused and backend not in self._revoked
-        same = good and viewer == (backend in self._viewed)
-        if same and not self._soon(self.tools.clusters.expires(backend), want):
+        refused = backend in self._refused or backend in self._revoked
+        same = viewer == (backend in self._viewed)
+        if same and not refused and not self._soon(self.tools.clusters.expires(backend), want):
             return
-        if viewer != (backend in self._viewed):
+        if not same:
             self._viewed ^= {backend}
             self._untried.pop(backend, None)
             self._refused.add(backend)
@@ -155,7 +155,7 @@ class AccessDriver(ObjectDriver):
             if young or not self.tools.clusters.has(backend):
                 raise
             # The old one may still be good; whether it is, is looked at next.
-            self._forget_old(backend, want)
+            self._forget_untried(backend, want)
 
     async def _try_loan(self, backend: str) -> None:
         """Whether what is handed on still opens the cluster. fleetd itself goes in with something
@@ -202,7 +202,7 @@ class AccessDriver(ObjectDriver):
         self._revoked.discard(backend)
         self.tools.clusters.lend(backend, minted.secret, expires=minted.expires)
 
-    def _forget_old(self, backend: str, want: Resource) -> None:
+    def _forget_untried(self, backend: str, want: Resource) -> None:
         held = self._untried.get(backend)
         if held is not None and self._soon(held.expires, want):
             del self._untried[backend]

@@ -22,7 +22,6 @@ from topology.resource import Facts, Resource
 
 NAMESPACE = "fleetd-system"
 NAME = "fleetd"
-RBAC = "rbac.authorization.k8s.io"
 
 
 def manifests(want: Resource, catalogue: Mapping[str, Component]) -> tuple[Manifest, ...]:
@@ -31,16 +30,16 @@ def manifests(want: Resource, catalogue: Mapping[str, Component]) -> tuple[Manif
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside},
         {
-            "apiVersion": RBAC,
+            "apiVersion": rights.RBAC,
             "kind": "ClusterRole",
             "metadata": {"name": NAME},
             "rules": [*rights.of(str(want.spec["role"]), catalogue), _itself()],
         },
         {
-            "apiVersion": RBAC,
+            "apiVersion": rights.RBAC,
             "kind": "ClusterRoleBinding",
             "metadata": {"name": NAME},
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAME},
+            "roleRef": {"apiGroup": rights.RBAC, "kind": "ClusterRole", "name": NAME},
             "subjects": [{"kind": "ServiceAccount", **inside}],
         },
     )

@@ -96,7 +96,7 @@ async def _all(there: KubeClient, gk: tuple[str, str]) -> list[Object] | None:
 
 
 def _version(found: str) -> str:
-    if versions.OLDEST <= offers.minor(found)[:2] <= versions.NEWEST:
+    if versions.OLDEST <= offers.minor(found) <= versions.NEWEST:
         return f"Kubernetes {found}"
     oldest, newest = (".".join(map(str, one)) for one in (versions.OLDEST, versions.NEWEST))
     return f"Kubernetes {found}, outside of {oldest} to {newest}, with which fleetd's parts work"

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from drivers.gardener import offers
 from fleetd.objects import Manifest
 from topology.documents import base
 from topology.resource import Facts, Resource
@@ -262,7 +263,7 @@ def authentication(want: Resource) -> tuple[Manifest, ...]:
     given: Facts | None = want.spec.get("authentication")
     if not given:
         return ()
-    version = "v1" if minor(str(want.spec["kubernetes"])) >= (1, 34) else "v1beta1"
+    version = "v1" if offers.minor(str(want.spec["kubernetes"])) >= (1, 34) else "v1beta1"
     config = {
         "apiVersion": f"apiserver.config.k8s.io/{version}",
         "kind": "AuthenticationConfiguration",
@@ -291,11 +292,6 @@ def _issuer(given: Facts) -> dict[str, Any]:
     if given.get("groupsClaim"):
         claims["groups"] = {"claim": given["groupsClaim"], "prefix": given["prefix"]}
     return {"issuer": issuer, "claimMappings": claims}
-
-
-def minor(version: str) -> tuple[int, int]:
-    first, second = (int(part) for part in version.split(".")[:2])
-    return first, second
 
 
 def maintenance(given: Facts) -> dict[str, Any]:

@@ -3,9 +3,9 @@ What a change of a Shoot does, and what a garden would refuse: seen before it is
 
 Pure. Gardener replaces every node of a pool when its image, its machine type or the minor version
 of Kubernetes changes; a patch version only restarts the kubelet. What it refuses it refuses in the
-middle of a plan, so it is found out here. Two things that it takes and should not are told as
-well: an older image on a pool that is rolled, and a CloudProfile whose type was changed in use.
-So is a constraint that says beforehand that an upgrade would go wrong.
+middle of a plan, so it is found out here. What it takes and should not is told as well: an older
+image on a pool that is rolled. So is a constraint that says beforehand that an upgrade would go
+wrong.
 """
 
 from collections.abc import Iterator, Mapping

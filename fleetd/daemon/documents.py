@@ -82,7 +82,7 @@ class Documents:
         self.accepted: Sequence[Mapping[str, Any]] = ()
         self.asks = ""
         """The consent that the newest documents wait for."""
-        self.nudged = asyncio.Event()
+        self._nudged = asyncio.Event()
         """Set to look at once."""
         self._looking = asyncio.Lock()
 
@@ -100,17 +100,17 @@ class Documents:
         self._set_policy([Region.model_validate_json(regions[name]) for name in sorted(regions)])
 
     def nudge(self) -> None:
-        self.nudged.set()
+        self._nudged.set()
 
     async def run(self) -> None:
         while True:
             await self.look()
             try:
                 async with asyncio.timeout(self._every.total_seconds()):
-                    await self.nudged.wait()
+                    await self._nudged.wait()
             except TimeoutError:
                 continue
-            self.nudged.clear()
+            self._nudged.clear()
             self._signature = None
 
     async def look(self) -> None:

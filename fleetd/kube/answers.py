@@ -247,12 +247,12 @@ class Answer:
 
     def _split(self, data: bytes, at: int, end: int) -> None:
         self.size += end - at
-        last = data.find(b"\n", at, end)
-        if last == end - 1 and not self._half:
-            if last > at:
-                self.lines.append(data[at:last])
+        newline = data.find(b"\n", at, end)
+        if newline == end - 1 and not self._half:
+            if newline > at:
+                self.lines.append(data[at:newline])
             return
-        if last < 0:
+        if newline < 0:
             self._half.append(data[at:end])
             self._half_size += end - at
         else:

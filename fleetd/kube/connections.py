@@ -31,7 +31,6 @@ STAGGER = 0.25
 """Seconds that one address of a name has until the next is tried too."""
 AHEAD = 1024 * 1024
 """Bytes that are read before the reader has taken them; then the server has to wait."""
-PROXY_ANSWER_MAX = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
@@ -248,7 +247,7 @@ class Pool:
                 )
         except TimeoutError:
             said = f"{self._host}:{self._port}: no connection in time"
-        except (OSError, ssl.SSLError) as cause:
+        except OSError as cause:
             said = f"{self._host}:{self._port}: {_words(cause)}"
         raise errors.Unreachable(said)
 
@@ -260,7 +259,7 @@ class Pool:
         connection = await _connected(parts.hostname or "", port, tls, None)
         host = f"[{self._host}]" if ":" in self._host else self._host
         where = f"{host}:{self._port}"
-        answer = Answer(body_max=PROXY_ANSWER_MAX, bodiless=True)
+        answer = Answer(body_max=0, bodiless=True)
         try:
             connection.begin(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n\r\n".encode(), answer)
             await connection.ended(answer)

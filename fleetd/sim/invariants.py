@@ -235,10 +235,10 @@ class Judge:
         """Whether its whole cluster is being deleted, which a person has asked for: then it is not
         away, it is given back."""
         name = machine.node.partition("/")[0]
-        gardens = (one for one in self._world.clusters.items() if one[0].startswith("garden-"))
         return any(
             shoot["metadata"]["name"] == name and shoot["metadata"].get("deletionTimestamp")
-            for _, garden in gardens
+            for place, garden in self._world.clusters.items()
+            if place.startswith("garden-")
             for shoot in garden.list(SHOOT)
         )
 

@@ -28,7 +28,7 @@ from fleetd.sim.twin import Twin, Wanted
 from fleetd.sim.world import World
 from fleetd.store.base import Intent
 from fleetd.store.memory import MemoryStore
-from fleetd.vocabulary import HoldReason, Step
+from fleetd.vocabulary import Hold, HoldReason, Step
 from topology.catalogue import Component
 from topology.resource import Ref, Topology
 
@@ -235,8 +235,7 @@ class _Rehearsal:
         asked = self._script.approvals
         return any(
             hold.reason in PASSING or (asked and hold.reason is HoldReason.APPROVAL)
-            for plan in daemon.core.state.plans.values()
-            for hold in plan.holds
+            for hold in _holds(daemon)
         )
 
     async def _approve(self, daemon: Twin) -> None:
@@ -244,10 +243,7 @@ class _Rehearsal:
         while self._script.approvals:
             await asyncio.sleep(APPROVE_EVERY)
             asked = {
-                hold.approval: None
-                for plan in daemon.core.state.plans.values()
-                for hold in plan.holds
-                if hold.reason is HoldReason.APPROVAL
+                hold.approval: None for hold in _holds(daemon) if hold.reason is HoldReason.APPROVAL
             }
             for one in asked:
                 # The plan may have changed while the one before was written down.
@@ -266,9 +262,12 @@ class _Rehearsal:
         return next((step for step in steps if step.id == intent.step), None)
 
     def _note_holds(self, daemon: Twin) -> None:
-        for plan in daemon.core.state.plans.values():
-            for hold in plan.holds:
-                self._held.setdefault(hold.reason, set()).add(hold.ref)
+        for hold in _holds(daemon):
+            self._held.setdefault(hold.reason, set()).add(hold.ref)
+
+
+def _holds(daemon: Twin) -> list[Hold]:
+    return [hold for plan in daemon.core.state.plans.values() for hold in plan.holds]
 
 
 def _verdict(daemon: Twin, world: World, *, reached: bool) -> str:
@@ -281,12 +280,7 @@ def _verdict(daemon: Twin, world: World, *, reached: bool) -> str:
         return f"a daemon would refuse these documents: {daemon.documents.complaint}"
     if not reached:
         return _blame(daemon)
-    held = [
-        hold
-        for plan in daemon.core.state.plans.values()
-        for hold in plan.holds
-        if hold.reason is not HoldReason.ORPHANED
-    ]
+    held = [hold for hold in _holds(daemon) if hold.reason is not HoldReason.ORPHANED]
     if not held:
         return ""
     # What waits for another comes last: the other is the cause.

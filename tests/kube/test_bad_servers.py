@@ -101,13 +101,19 @@ WORDS = {
 }
 
 
-async def written_and_seen(client: KubeClient, followed: Cache) -> dict[str, str]:
-    """What the cache of the good cluster shows of an object that is made now."""
+async def written_and_seen(access: Secret, followed: Cache) -> dict[str, str]:
+    """What the cache of the good cluster shows of an object that somebody else makes now: only its
+    watch can have told it."""
     body = {"metadata": {"name": "new", "namespace": "default"}, "data": {"a": "b"}}
-    await client.create(followed.kind, body)
+    transport = HttpTransport(config.read(access))
+    await KubeClient(transport).create(followed.kind, body)
+    await transport.close()
+    seen = None
+    async with asyncio.timeout(5):
+        while seen is None:
+            await asyncio.sleep(0.01)
+            seen = followed.get("new", "default")
     followed.check()
-    seen = followed.get("new", "default")
-    assert seen is not None
     return dict(seen["data"])
 
 
@@ -132,13 +138,14 @@ async def test_a_bad_server_is_told_by_name_and_the_others_go_on(
         async with asyncio.TaskGroup() as group:
             running = group.create_task(clusters.run(), name="clusters")
             await asyncio.sleep(0)
-            clusters.put(GOOD, _access(cluster, address, cluster.admin_token()))
+            mine = _access(cluster, address, cluster.admin_token())
+            clusters.put(GOOD, mine)
             clusters.put(BAD, access)
             followed = await clusters.cache(GOOD, "", "ConfigMap")
             for _ in range(2):
                 with pytest.raises(errors.KubeError, match=WORDS[which]):
                     await clusters.cache(BAD, *asked, within=5)
-            seen = await written_and_seen(clusters.client(GOOD), followed)
+            seen = await written_and_seen(mine, followed)
             running.cancel()
 
     assert seen == {"a": "b"}

@@ -67,7 +67,8 @@ async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
         async with asyncio.TaskGroup() as group:
             running = group.create_task(clusters.run(), name="clusters")
             await asyncio.sleep(0)
-            clusters.put(GOOD, _text(cluster.kubeconfig(pair=cluster.admin)))
+            mine = _text(cluster.kubeconfig(pair=cluster.admin))
+            clusters.put(GOOD, mine)
             followed = await clusters.cache(GOOD, "", "ConfigMap")
             for which in cases:
                 clusters.drop(BAD)
@@ -76,7 +77,7 @@ async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
                 asked = ("core.gardener.cloud", "Shoot") if missing else ("", "ConfigMap")
                 with pytest.raises(errors.KubeError, match=WORDS[which]):
                     await clusters.cache(BAD, *asked, within=10)
-            seen = await written_and_seen(clusters.client(GOOD), followed)
+            seen = await written_and_seen(mine, followed)
             running.cancel()
 
     assert seen == {"a": "b"}

@@ -191,8 +191,7 @@ async def _sweep_all(
     if first is not None:
         done.append(Sweep(**await branch(_swept(first, start, region, how))))
     if any(one is not start for one in workflows.values()):
-        with tempfile.TemporaryDirectory(prefix="fleetd-points-") as folder:
-            await start(Run(region, Path(folder), None))
+        await start(Run(region, Path(), None))
     for name, workflow in workflows.items():
         if workflow is not start:
             done.append(Sweep(**await branch(_swept(name, workflow, region, how))))

@@ -170,8 +170,7 @@ async def _sweep(seeds: Sequence[int], how: points.How, *, tell_all: bool) -> li
             told = (await points.branch(story))["told"]
             done += [Told(**one) for one in told]
         if first and any(one.workflow != name for one in moments.values()):
-            with tempfile.TemporaryDirectory(prefix="fleetd-storms-") as folder:
-                await workflow(Run(region, Path(folder), None))
+            await workflow(Run(region, Path(), None))
     return done
 
 

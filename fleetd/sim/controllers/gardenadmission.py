@@ -406,12 +406,11 @@ class Admission:
         if config and self.cluster.get(("", "ConfigMap"), config, space) is None:
             raise refusal.forbidden(definition, name, f'configmaps "{config}" not found')
         domain = part(spec, "dns").get("domain")
-        others = [
-            one
+        if domain and any(
+            part(one["spec"], "dns").get("domain") == domain
             for one in self.cluster.list(SHOOT)
             if (name_of(one), namespace_of(one)) != (name, space)
-        ]
-        if domain and any(part(one["spec"], "dns").get("domain") == domain for one in others):
+        ):
             why = f'spec.dns.domain: Duplicate value: "{domain}"'
             raise refusal.forbidden(definition, name, why)
         exposure = spec.get("exposureClassName")

@@ -84,8 +84,7 @@ async def test_an_exposure_class_must_be_there(plot: Plot) -> None:
 
 
 async def test_an_identity_is_named_at_once_and_bound(plot: Plot) -> None:
-    """Its subject follows from its names; a binding may name it, and a token is good for an hour
-    at least."""
+    """Its subject follows from its names, and a binding may name it."""
     binding = want("credentials-binding")
     identity = {"audiences": ["metal"], "prefix": ""}
     given = changed(binding, garden={**binding.spec["garden"], "workloadIdentity": identity})

@@ -101,7 +101,7 @@ def test_what_a_catalogue_of_your_own_brings_is_added() -> None:
     """By its API group, on the clusters on which the component stands; Kubernetes' own are not."""
     brought = [
         {"apiVersion": "backup.example/v1", "kind": "Plan"},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"},
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"},
     ]
     given = COMPONENTS["mariadb"]
     changes = {"roles": [Role.STORAGE], "parameters": {"manifest": brought}}
@@ -111,3 +111,14 @@ def test_what_a_catalogue_of_your_own_brings_is_added() -> None:
         for role in ROLES
     }
     assert [role for role in ROLES if "backup.example" in found[role]] == ["storage"]
+    assert "storage.k8s.io" not in found["storage"]
+
+
+def test_a_host_that_goes_is_told_so_on_its_node() -> None:
+    """Only on the clusters of hypervisors, where a Node is told to go before it is drained."""
+    may = [
+        role
+        for role in ROLES
+        if any("nodes/status" in rule["resources"] for rule in rights.of(role, COMPONENTS))
+    ]
+    assert may == ["hypervisor"]
