@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from fleetd.vocabulary import ABSENT, NOT_OBSERVED, READY, Condition, Observation, Truth
+from fleetd.vocabulary import ABSENT, READY, Condition, Observation, Truth
+from topology import blind
 from topology.resource import Resource
 
 GONE = "Gone"
@@ -73,7 +74,7 @@ def of(
 ) -> Condition:
     """The Ready condition of a resource after a look."""
     if seen.facts is None:
-        reason = _blind(want, old, seen.at, grace)
+        reason = _blind(want, seen, old, grace)
         fresh = _ready(want, seen.at, Truth.UNKNOWN, reason, seen.error or "could not look")
     elif want.absent:
         fresh = _going(want, seen, judged)
@@ -95,15 +96,15 @@ def _going(want: Resource, seen: Observation, judged: Sequence[Condition]) -> Co
     return _ready(want, seen.at, Truth.FALSE, RETIRING, message)
 
 
-def _blind(want: Resource, old: Condition | None, now: datetime, grace: timedelta) -> str:
+def _blind(want: Resource, seen: Observation, old: Condition | None, grace: timedelta) -> str:
     """The reason when we could not look. A state outlives a few lost looks: if each of them ended
     it, a thing that installs for a day behind a bad cable would never be overdue."""
-    if old is None or old.truth is Truth.TRUE or old.reason == ABSENT:
-        return NOT_OBSERVED
+    if old is None or old.truth is Truth.TRUE or old.reason in blind.REASONS | {ABSENT}:
+        return seen.blind
     if old.generation != want.generation:
-        return NOT_OBSERVED
-    brief = old.truth is Truth.FALSE or now - old.since < grace
-    return old.reason if brief and grace else NOT_OBSERVED
+        return seen.blind
+    brief = old.truth is Truth.FALSE or seen.at - old.since < grace
+    return old.reason if brief and grace else seen.blind
 
 
 def _damp(old: Condition | None, new: Condition, now: datetime, grace: timedelta) -> Condition:

@@ -13,9 +13,14 @@ Bad documents are not exceptions: they are `topology.problem.Problem`s. A far si
 not an exception either: it is an Outcome.
 """
 
+from topology import blind
+
 
 class FleetError(Exception):
     """Something a person can act on; its text says what to do."""
+
+    blind = blind.NOT_OBSERVED
+    """The reason of a look that ended with it, of `blind.REASONS`."""
 
 
 class StoreError(FleetError):

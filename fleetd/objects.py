@@ -124,7 +124,7 @@ class ObjectDriver:
             found, calm = await self._look(want), not self.polls(want)
             return Observation(ref=want.ref, at=at, facts=found, calm=calm)
         except (errors.KubeError, secrets.SecretError) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause))
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None:
@@ -399,7 +399,9 @@ def outcome_of(cause: errors.KubeError) -> Failed:
     """Whether it is worth trying again: what passes by itself, a lost race, a kind that the server
     does not serve yet, and a way in that fleetd gets anew by itself. What was refused on its
     merits needs a person."""
-    again = cause.passing or isinstance(cause, errors.Conflict | errors.NotFound | errors.Gone)
+    again = cause.passing or isinstance(
+        cause, errors.Conflict | errors.NotFound | errors.OtherVersion | errors.Gone
+    )
     again = again or isinstance(cause, errors.Unauthorized | NoAccess)
     return Failed(type(cause).__name__, str(cause), retry=again)
 

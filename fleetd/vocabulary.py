@@ -15,6 +15,7 @@ from typing import NewType, Protocol, cast
 
 import msgspec
 
+from topology import blind
 from topology.resource import Facts, Ref, Resource
 
 WRITES = "writes"
@@ -34,6 +35,8 @@ class Observation:
     """None: we could not look. Empty: we looked and it is not there. Never mix the two."""
     error: str = ""
     """Why we could not look."""
+    blind: str = blind.NOT_OBSERVED
+    """The same as a reason, of `blind.REASONS`; says nothing where there are facts."""
     digest: int = 0
     """Fingerprint of `facts`; equal facts, equal digest."""
     calm: bool = False
@@ -69,8 +72,6 @@ class Condition:
 READY = "Ready"
 ABSENT = "Absent"
 """Reason of a Ready condition for a thing that was looked for and is not there."""
-NOT_OBSERVED = "NotObserved"
-"""Reason of a Ready condition when we could not look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

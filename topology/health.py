@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
-from topology import healthpath
+from topology import blind, healthpath
 from topology.catalogue import Health, Rule, Test, fill
 from topology.documents.base import parse_duration, show_duration
 from topology.healthpath import MISSING
@@ -36,10 +36,9 @@ WORST_FIRST = (State.FAILED, State.PROGRESSING, State.UNKNOWN, State.HEALTHY)
 ABSENT = "Absent"
 DELETING = "Deleting"
 UNRECOGNISED = "Unrecognised"
-NOT_OBSERVED = "NotObserved"
 INCOMPLETE = "Incomplete"
-OWN_REASONS = frozenset({ABSENT, DELETING, UNRECOGNISED, NOT_OBSERVED, INCOMPLETE})
-"""Reasons that no rule gives. NotObserved is the observer's, when it could not look."""
+OWN_REASONS = frozenset({ABSENT, DELETING, UNRECOGNISED, INCOMPLETE}) | blind.REASONS
+"""Reasons that no rule gives."""
 
 QUOTE_MAX = 200
 SHOWN_MAX = 3

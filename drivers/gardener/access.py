@@ -272,10 +272,10 @@ class AccessDriver(ObjectDriver):
         try:
             kind = await there.find("", "Namespace")
             live = await there.get(kind, "kube-system")
-        except (errors.Unauthorized, errors.Forbidden):
+        except (errors.Unauthorized, errors.Forbidden) as cause:
             self._refused.add(want.backend)
             self._parts.pop(want.backend, None)
-            return {"observed": {**observed, "refused": True}}
+            return {"observed": {**observed, "refused": True, "said": str(cause)}}
         found = facts.trim(live) if live is not None else {}
         if parts is None:
             return {**found, "observed": observed}

@@ -42,10 +42,13 @@ class AdoptedDriver(ObjectDriver):
         observed: dict[str, Any] = {"adopted": True, "answers": True}
         try:
             version = str(json.loads(await there.raw("/version")).get("gitVersion", ""))
-        except (errors.Unauthorized, errors.Forbidden):
-            return {"observed": {**observed, "answers": False}}
+        except (errors.Unauthorized, errors.Forbidden) as cause:
+            return {"observed": {**observed, "answers": False, "said": str(cause)}}
         except ValueError:
-            raise errors.Unreachable("what answers at /version is no API server") from None
+            said = (
+                "what answers at /version is no API server; is the address of the kubeconfig right?"
+            )
+            raise errors.Garbled(said) from None
         observed["managed"] = bool(given.get("manage"))
         until, now = self.tools.clusters.ends(want.backend), self.tools.clock.now()
         ending = warnings.ending("its kubeconfig", until, now)

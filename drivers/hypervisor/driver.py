@@ -59,7 +59,7 @@ class HypervisorDriver(ObjectDriver):
         try:
             return Observation(ref=want.ref, at=at, facts=await self._facts(want))
         except (errors.KubeError, secrets.SecretError) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause))
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
 
     async def _facts(self, want: Resource) -> Facts:
         nodes = await self.read_all(want, want.backend, ("", "Node"))

@@ -78,9 +78,9 @@ class IronicDriver:
         try:
             found = await self._look(want)
         except (client.CannotLook, client.NoConductor, client.Denied, client.Refused) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause))
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
         except secrets.SecretError as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause))
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
         return Observation(ref=want.ref, at=at, facts=found)
 
     async def _look(self, want: Resource) -> dict[str, Any]:

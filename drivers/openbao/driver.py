@@ -68,7 +68,9 @@ class OpenBaoDriver(objects.ObjectDriver):
             return await super().observe(want)
         except client.BaoError as cause:
             now = self.tools.clock.now()
-            return Observation(ref=want.ref, at=now, facts=None, error=str(cause))
+            return Observation(
+                ref=want.ref, at=now, facts=None, error=str(cause), blind=cause.blind
+            )
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None:

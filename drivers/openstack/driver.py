@@ -69,7 +69,7 @@ class OpenStackDriver(ObjectDriver):
             client.Refused,
             client.NotThere,
         ) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause))
+            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None or seen.facts.get("denied"):

@@ -9,7 +9,7 @@ way while a step was carried out must not pass for a look at what the step did.
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
@@ -20,11 +20,13 @@ from fleetd.engine.state import State
 from fleetd.engine.stats import Stats
 from fleetd.store.base import Store
 from fleetd.vocabulary import ABSENT, Condition, Driver, Event, Observation, Truth
+from topology import blind
 from topology.resource import Ref, Resource
 
 _log = structlog.stdlib.get_logger("fleetd.observer")
 
 
+_SILENT = "see whether it is up, and whether this machine reaches it"
 CALM = 4
 """So many times as rarely is looked at what is calm; see `calm_pace`."""
 
@@ -155,7 +157,7 @@ class Observer:
     async def _observe(self, want: Resource, driver: Driver) -> Observation:
         began = self._clock.now()
         started = self._clock.monotonic()
-        error = ""
+        error, reason = "", blind.NOT_OBSERVED
         try:
             seen = await calls.within(
                 self._pace.deadline,
@@ -166,8 +168,10 @@ class Observer:
             # Asked in here: facts that cannot be read are a fault of the driver.
             digest = answers.digest(seen.facts)
             error = answers.text(seen.error)
+            reason = seen.blind if seen.blind in blind.REASONS else blind.NOT_OBSERVED
         except calls.TooLate as late:
-            error = str(late)
+            error = f"{want.backend}: {late}" if want.backend else str(late)
+            reason = blind.NO_ANSWER
             self._widths.hung(want.backend)
         except Exception as cause:  # noqa: BLE001 - a driver's fault must not end the daemon
             error = f"the {want.driver} driver failed: {type(cause).__name__}"
@@ -181,8 +185,10 @@ class Observer:
                 return Observation(
                     ref=want.ref, at=began, facts=seen.facts, digest=digest, calm=seen.calm
                 )
+        if reason == blind.NO_ANSWER:
+            error = f"{error}; {_SILENT}"
         self._missed(want.ref, error)
-        return _nothing(want.ref, began, error)
+        return Observation(ref=want.ref, at=began, facts=None, error=error, blind=reason)
 
     def _judge(self, want: Resource, driver: Driver, seen: Observation) -> tuple[Condition, ...]:
         """What the driver thinks of it; if it fails over what it saw, nobody knows."""
@@ -251,7 +257,3 @@ class Observer:
         if ref in self._silent:
             self._silent.discard(ref)
             _log.info("can look again", ref=str(ref))
-
-
-def _nothing(ref: Ref, at: datetime, error: str) -> Observation:
-    return Observation(ref=ref, at=at, facts=None, error=error)

@@ -143,7 +143,7 @@ class Answer:
         end = data.find(b"\r\n\r\n", at, at + HEAD_MAX)
         if end < 0:
             if len(data) - at >= HEAD_MAX:
-                raise errors.Unreachable(f"the head of the answer has more than {HEAD_MAX} bytes")
+                raise errors.Garbled(f"the head of the answer has more than {HEAD_MAX} bytes")
             if not b"HTTP/1.".startswith(data[at : at + 7]):
                 raise _garbled()
             self._rest = data[at:]
@@ -156,7 +156,7 @@ class Answer:
         headers = _headers(lines)
         if 100 <= status < 200:
             if status == 101:
-                raise errors.Unreachable("the server wants to speak another protocol")
+                raise errors.Garbled("the server wants to speak another protocol")
             return end + 4  # 100 Continue and the like: the answer is still to come
         self.status, self.headers = status, headers
         self.streams = self._line_max > 0 and status == 200
@@ -171,7 +171,7 @@ class Answer:
             self._where = _At.END
         elif coding is not None:
             if coding.lower() != "chunked" or length is not None:
-                raise errors.Unreachable("the server frames its answer in a way that is not known")
+                raise errors.Garbled("the server frames its answer in a way that is not known")
             self._where = _At.CHUNK
         elif length is not None:
             if not (length.isascii() and length.isdigit()) or len(length) > 18:
@@ -262,7 +262,7 @@ class Answer:
             self.lines += [line for line in lines if line]
             self._half, self._half_size = [half] if half else [], len(half)
         if self._half_size > self._line_max:
-            raise errors.Unreachable(f"a line of the watch has more than {self._line_max} bytes")
+            raise errors.Garbled(f"a line of the watch has more than {self._line_max} bytes")
 
 
 def _headers(lines: list[bytes]) -> dict[str, str]:
@@ -280,12 +280,12 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
     return found
 
 
-def _garbled() -> errors.Unreachable:
-    return errors.Unreachable(
+def _garbled() -> errors.Garbled:
+    return errors.Garbled(
         "what answers there does not speak HTTP as an API server does; "
         "is the address of the kubeconfig right?"
     )
 
 
-def _too_much(most: int) -> errors.Unreachable:
-    return errors.Unreachable(f"the answer has more than {most} bytes; is it an API server's?")
+def _too_much(most: int) -> errors.Garbled:
+    return errors.Garbled(f"the answer has more than {most} bytes; is it an API server's?")

@@ -28,6 +28,7 @@ from fleetd.kube import errors, slim
 from fleetd.kube.client import KubeClient, Listing
 from fleetd.kube.kinds import Kind
 from fleetd.kube.slim import Change, Key, Memo, Object, Slim
+from topology import blind
 from topology.resource import Ref
 
 _log = structlog.stdlib.get_logger("fleetd.kube.cache")
@@ -63,6 +64,10 @@ PIECE = 250
 
 class Stale(errors.Unreachable):
     """The cache has lost its server for too long to speak for it, or never reached it."""
+
+    def __init__(self, message: str, reason: str = blind.NO_ANSWER) -> None:
+        super().__init__(message)
+        self.blind = reason
 
 
 class Cache:
@@ -115,6 +120,8 @@ class Cache:
         self._failures = 0
         self.error = ""
         """Why it does not follow the server; empty while it does."""
+        self._blind = blind.NO_ANSWER
+        """The same as a reason."""
         self.unserved = False
         """Whether the server says that it does not know the kind any more."""
         self.fresh_since: datetime | None = None
@@ -194,7 +201,7 @@ class Cache:
             except TimeoutError:
                 raise Stale(f"{self} was not listed within {within:g} s") from None
         if self._listed_at is None:
-            raise Stale(f"could not list {self}: {self.error}")
+            raise Stale(f"could not list {self}: {self.error}", self._blind)
 
     def check(self, lag: timedelta = LAG) -> None:
         """Raises `Stale` if the connection has been lost for longer than `lag`."""
@@ -202,7 +209,7 @@ class Cache:
             raise Stale(f"{self} was not listed yet")
         if self.lost_since is not None and self.lost_for > lag:
             since = f"{self.lost_since:%Y-%m-%d %H:%M:%S}"
-            raise Stale(f"nothing heard of {self} since {since}: {self.error}")
+            raise Stale(f"nothing heard of {self} since {since}: {self.error}", self._blind)
 
     def _reading(self) -> None:
         self._read_at = self._clock.monotonic()
@@ -343,7 +350,7 @@ class Cache:
 
     def _lost(self, cause: errors.KubeError) -> None:
         # Its words, not itself: an exception holds on to all that was on the way.
-        self.error = str(cause)
+        self.error, self._blind = str(cause), cause.blind
         self.unserved = isinstance(cause, errors.NotFound)
         self.fresh_since = None
         if self.lost_since is None:

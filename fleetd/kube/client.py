@@ -338,8 +338,8 @@ def _decoded(response: Response) -> Object:
         raise _not_an_api_server("it") from None
 
 
-def _not_an_api_server(what: str) -> errors.Unreachable:
-    return errors.Unreachable(
+def _not_an_api_server(what: str) -> errors.Garbled:
+    return errors.Garbled(
         f"{what} did not answer as an API server does; is the address of the kubeconfig right?"
     )
 

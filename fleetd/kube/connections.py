@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         if exc is not None and self._broken is None:
-            self._broken = errors.Unreachable(_words(exc))
+            self._broken = _of(exc)
         self.eof_received()
         self._broken = self._broken or errors.Unreachable("the connection was closed")
 
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
                 self._news = None
         # What came whole is taken, whatever came after it.
         if self._broken is not None and not answer.ended and not answer.lines:
-            raise errors.Unreachable(str(self._broken))
+            raise type(self._broken)(str(self._broken))
 
     def close(self) -> None:
         """At once: what is still on the way is of no use."""
@@ -248,7 +248,7 @@ class Pool:
         except TimeoutError:
             said = f"{self._host}:{self._port}: no connection in time"
         except OSError as cause:
-            said = f"{self._host}:{self._port}: {_words(cause)}"
+            raise _of(cause, f"{self._host}:{self._port}") from None
         raise errors.Unreachable(said)
 
     async def _through(self, proxy: str) -> Connection:
@@ -294,6 +294,12 @@ async def _connected(
         sock.close()
         raise
     return connection
+
+
+def _of(cause: Exception, backend: str = "") -> errors.Unreachable:
+    trusted = not isinstance(cause, ssl.SSLCertVerificationError)
+    made = errors.Unreachable if trusted else errors.Untrusted
+    return made(_words(cause), backend=backend)
 
 
 def _words(cause: Exception) -> str:

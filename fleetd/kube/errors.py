@@ -3,11 +3,14 @@ What an API server can answer instead of what was asked for.
 
     KubeError
      ├─ Unreachable        no answer at all, or one that is not from an API server
+     │   ├─ Untrusted      its certificate is not of the authority that we were told
+     │   ├─ Garbled        something answers that is no API server
      │   └─ Closed         it was not asked: it did not answer others, or wants a pause
      ├─ Unauthorized       401: the credentials are not good, or not good any more
      ├─ Forbidden          403: they are good, but this is not allowed, or admission refused it
      ├─ NotFound           404: the object, or the whole kind
      │   └─ NotServed      the server does not know the kind, or not now
+     ├─ OtherVersion       it knows the kind, but in no version that we speak
      ├─ Conflict           409: somebody else was faster, or owns the field
      │   └─ AlreadyExists
      ├─ Gone               410: the history does not go back that far
@@ -26,6 +29,7 @@ from typing import Any
 import msgspec
 
 from fleetd import errors
+from topology import blind
 
 SAID_MAX = 400
 
@@ -44,6 +48,8 @@ class KubeError(errors.FleetError):
 
 
 class Unreachable(KubeError):
+    blind = blind.NO_ANSWER
+
     def __init__(self, message: str, *, backend: str = "") -> None:
         super().__init__(f"{backend}: {message}" if backend else message)
         self.backend = backend
@@ -54,19 +60,31 @@ class Unreachable(KubeError):
         return True
 
 
+class Untrusted(Unreachable):
+    blind = blind.NOT_TRUSTED
+
+
+class Garbled(Unreachable):
+    blind = blind.NOT_AN_API_SERVER
+
+
 class Closed(Unreachable):
-    def __init__(self, message: str, backend: str, again: timedelta) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, backend: str, again: timedelta, cause: Unreachable | None = None
+    ) -> None:
+        """`cause`: how the last request that was sent ended, if nobody answered it."""
+        super().__init__(f"{message}; the last time: {cause}" if cause is not None else message)
         self.backend = backend
         self.again = again
+        self.blind = cause.blind if cause is not None else blind.NOT_OBSERVED
 
 
 class Unauthorized(KubeError):
-    pass
+    blind = blind.NOT_LET_IN
 
 
 class Forbidden(KubeError):
-    pass
+    blind = blind.NOT_ALLOWED
 
 
 class NotFound(KubeError):
@@ -75,6 +93,10 @@ class NotFound(KubeError):
 
 class NotServed(NotFound):
     """Says nothing about objects: a server that starts forgets kinds for a while."""
+
+
+class OtherVersion(KubeError):
+    blind = blind.OTHER_VERSION
 
 
 class Conflict(KubeError):

@@ -25,12 +25,14 @@ class GatedTransport:
         self._gate = gate
         self._clock = clock
         self._closed = False
+        self._last: errors.Unreachable | None = None
+        """How the last request ended, if nobody answered it."""
 
     async def send(self, request: Request) -> Response:
         try:
             turn = await self._gate.enter()
         except GateClosed as closed:
-            raise errors.Closed(str(closed), self._gate.backend, closed.again) from None
+            raise self._shut(closed) from None
         sent = self._clock.monotonic()
         try:
             answer = await self._inner.send(request)
@@ -41,6 +43,7 @@ class GatedTransport:
             raise
         finally:
             turn.end()
+        self._last = None
         self._gate.heard(answer.status, answer.headers)
         return answer
 
@@ -48,14 +51,14 @@ class GatedTransport:
         try:
             await self._gate.begin_watch()
         except GateClosed as closed:
-            raise errors.Closed(str(closed), self._gate.backend, closed.again) from None
+            raise self._shut(closed) from None
         lines = cast("AsyncGenerator[bytes]", self._inner.lines(request))
         async with contextlib.aclosing(lines):
             try:
                 async for line in lines:
                     yield line
             except errors.Unreachable as cause:
-                raise errors.Unreachable(str(cause), backend=self._gate.backend) from None
+                raise type(cause)(str(cause), backend=self._gate.backend) from None
 
     async def close(self) -> None:
         self._closed = True
@@ -65,4 +68,9 @@ class GatedTransport:
         # A connection that we closed ourselves says nothing about the far side.
         if not self._closed:
             self._gate.silent()
-        return errors.Unreachable(str(cause), backend=self._gate.backend)
+        # A new one: that which was raised holds on to all that was on the way.
+        self._last = type(cause)(str(cause))
+        return type(cause)(str(cause), backend=self._gate.backend)
+
+    def _shut(self, closed: GateClosed) -> errors.Closed:
+        return errors.Closed(str(closed), self._gate.backend, closed.again, self._last)

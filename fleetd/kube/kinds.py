@@ -1,9 +1,10 @@
 """
 What a server calls its kinds: the path of an object, and finding the path out from the server.
 
-Nothing here knows any kind by heart. The version is the server's choice: the first of a group, in
-the server's own order of preference, that serves the kind. What was found is remembered until
-`forget`; what was not found is asked for again, because definitions are installed while we run.
+Nothing here knows any kind by heart. The version is one that fleetd speaks (`versions`), else the
+server's choice: the first of a group, in the server's own order of preference, that serves the
+kind. What was found is remembered until `forget`; what was not found is asked for again, because
+definitions are installed while we run.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fleetd.kube import errors
+from fleetd.kube import errors, versions
 from fleetd.kube.transport import Request, Transport
 
 
@@ -89,7 +90,8 @@ class Discovery:
         self._asking = asyncio.Lock()
 
     async def find(self, group: str, kind: str) -> Kind:
-        """Raises `errors.NotServed` if the server does not serve it now."""
+        """Raises `errors.NotServed` if the server does not serve it now, `errors.OtherVersion` if
+        in no version that we speak."""
         known = self._known.get((group, kind))
         if known is not None:
             return known
@@ -97,11 +99,19 @@ class Discovery:
             known = self._known.get((group, kind))
             if known is not None:
                 return known
-            for version in await self._versions(group):
-                await self._learn(group, version)
+            strange: list[str] = []
+            for version in await self._versions(group, kind):
+                if await self._learn(group, version, kind):
+                    strange.append(version)
                 known = self._known.get((group, kind))
                 if known is not None:
                     return known
+        if strange:
+            raise errors.OtherVersion(
+                f"the server serves {kind} of group {group} in {', '.join(strange)} only, and "
+                f"fleetd speaks {', '.join(versions.spoken(group, kind))}: install a release of "
+                "what brings it that has this version, or a fleetd that speaks the other"
+            )
         of = f"of group {group}" if group else "of the core group"
         raise errors.NotServed(
             f"the server does not serve {kind} {of}; what brings it is not installed, or not up",
@@ -111,29 +121,37 @@ class Discovery:
     def forget(self) -> None:
         self._known.clear()
 
-    async def _versions(self, group: str) -> list[str]:
-        """In the server's order, the preferred one first."""
+    async def _versions(self, group: str, kind: str) -> list[str]:
+        """Those that we speak, in our order; then in the server's, the preferred one first."""
         if not group:
             return ["v1"]
         found = await self._ask("/apis", _Groups)
         for one in found.groups if found is not None else ():
             if one.name == group:
-                versions = [version.version for version in one.versions]
+                served = [version.version for version in one.versions]
                 if one.preferred_version is not None:
-                    versions.insert(0, one.preferred_version.version)
-                return list(dict.fromkeys(versions))
+                    served.insert(0, one.preferred_version.version)
+                ours = [version for version in versions.spoken(group, kind) if version in served]
+                return list(dict.fromkeys([*ours, *served]))
         return []
 
-    async def _learn(self, group: str, version: str) -> None:
-        """Whoever came first keeps its place: versions are asked in order of preference."""
+    async def _learn(self, group: str, version: str, asked: str) -> bool:
+        """Whether it serves the kind that was asked for. Whoever came first keeps its place:
+        versions are asked in order of preference. Of other kinds only the best is kept."""
         parts = ("apis", group, version) if group else ("api", version)
         found = await self._ask("".join(f"/{_segment(part)}" for part in parts), _Resources)
+        serves = False
         # A group that is listed but not found is being removed: it serves nothing.
         for one in (found.resources if found is not None else None) or ():
-            if "/" not in one.name:
+            if "/" in one.name:
+                continue
+            serves = serves or one.kind == asked
+            spoken = versions.spoken(group, one.kind)
+            if not spoken or version in (spoken if one.kind == asked else spoken[:1]):
                 self._known.setdefault(
                     (group, one.kind), Kind(group, version, one.kind, one.name, one.namespaced)
                 )
+        return serves
 
     async def _ask(self, path: str, answer: type[Any]) -> Any:  # noqa: ANN401 -- as asked for
         response = await self._transport.send(Request(method="GET", path=path))

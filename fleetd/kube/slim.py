@@ -46,7 +46,7 @@ class Slim(msgspec.Struct, frozen=True, gc=False):
         try:
             return _OBJECT.decode(self.body)
         except msgspec.MsgspecError:
-            raise errors.Unreachable("the server sent what is not an object") from None
+            raise errors.Garbled("the server sent what is not an object") from None
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -131,7 +131,7 @@ def of_object(obj: Mapping[str, Any], *, managed: bool = False) -> Slim:
     """Of one that is decoded already."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
-        raise errors.Unreachable("the server sent an object without metadata")
+        raise errors.Garbled("the server sent an object without metadata")
     fields = cast("dict[str, Any]", meta)
     if not managed and "managedFields" in fields:
         kept = {name: value for name, value in fields.items() if name != "managedFields"}

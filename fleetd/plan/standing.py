@@ -15,7 +15,7 @@ from fleetd.plan import words
 from fleetd.plan.alarms import Alarms
 from fleetd.plan.table import Table
 from fleetd.plan.view import View
-from fleetd.vocabulary import NOT_OBSERVED, Condition, Observation, Truth
+from fleetd.vocabulary import Condition, Observation, Truth
 from topology.resource import Ref
 
 
@@ -155,7 +155,7 @@ class Standing:
 
 def could_not_look(seen: Observation, condition: Condition | None) -> str:
     since = seen.at
-    if condition is not None and condition.reason == NOT_OBSERVED:
+    if condition is not None and condition.reason == seen.blind:
         since = min(since, condition.reason_since)
     return f"cannot be looked at since {words.moment(since)}: {seen.error or 'no reason given'}"
 

@@ -16,7 +16,6 @@ from fleetd.plan import standing, steps, words
 from fleetd.plan.policy import Pause
 from fleetd.plan.view import Attempt
 from fleetd.vocabulary import (
-    NOT_OBSERVED,
     Condition,
     Done,
     Failed,
@@ -29,6 +28,7 @@ from fleetd.vocabulary import (
     Wait,
     Waiting,
 )
+from topology import blind
 from topology.resource import Facts, Limit, Ref, Resource
 
 
@@ -112,7 +112,7 @@ def _look_first(case: Case) -> Verdict | None:
     if attempt is not None and attempt.ending is None:
         return _with_overdue(case, Verdict(waits=(_in_flight(case, attempt),)))
     if seen is None:
-        return Verdict(waits=(_wait(case, NOT_OBSERVED, "it was not looked at yet"),))
+        return Verdict(waits=(_wait(case, blind.NOT_OBSERVED, "it was not looked at yet"),))
     if seen.facts is None or case.stale:
         return _unseen(case, seen)
     if attempt is not None and attempt.ended_at is not None and seen.at < attempt.ended_at:

@@ -21,6 +21,7 @@ from fleetd.kube.http import HttpTransport
 from fleetd.secrets import Secret
 from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube.cluster import Cluster
+from fleetd.sim.kube.definitions import Definition
 from tests import defaults
 from tests.conformance.kube.places import Hurried, uid_of
 from tests.kube import wire
@@ -74,15 +75,32 @@ async def bad(
             case "missing kind":
                 access = _access(cluster, address, cluster.admin_token())
                 asked = ("core.gardener.cloud", "Shoot")
+            case "other version":
+                access = _access(cluster, address, cluster.admin_token())
+                cluster.serve(definition(version="v1alpha9"))
+                asked = ("rabbitmq.com", "RabbitmqCluster")
             case "a page":
                 access = wire.kubeconfig(await stack.enter_async_context(wire.serving(_page)))
             case "garbage":
                 said = wire.saying(b"SSH-2.0-OpenSSH_9.6\r\n", hold=True)
                 access = wire.kubeconfig(await stack.enter_async_context(said))
+            case "nothing":
+                silent = wire.saying(hold=True)
+                access = wire.kubeconfig(await stack.enter_async_context(silent))
             case _:
                 said = wire.saying(CHUNKED, *[ENDLESS] * 40, hold=True)
                 access = wire.kubeconfig(await stack.enter_async_context(said))
         yield access, asked
+
+
+def definition(version: str) -> Definition:
+    """Of a kind that our drivers write."""
+    return Definition(
+        group="rabbitmq.com",
+        kind="RabbitmqCluster",
+        plural="rabbitmqclusters",
+        versions=(version,),
+    )
 
 
 async def _page(_request: web.Request) -> web.StreamResponse:
@@ -95,6 +113,10 @@ WORDS = {
     "expired token": r"Unauthorized: the server does not take the credentials; renew",
     "forbidden": r'"nobody" cannot list .*configmaps.*: if a right is missing, grant it',
     "missing kind": r"does not serve Shoot of group core.gardener.cloud; what brings it",
+    "other version": (
+        r"serves RabbitmqCluster of group rabbitmq\.com in v1alpha9 only, "
+        "and fleetd speaks v1beta1: install a release of what brings it"
+    ),
     "a page": r"did not answer as an API server does; is the address .* right\?",
     "garbage": r"cluster:bad: what answers there does not speak HTTP .* right\?",
     "without end": r"cluster:bad: the answer has more than 1000000 bytes; is it an API server's\?",

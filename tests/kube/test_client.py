@@ -104,6 +104,47 @@ def test_the_preferred_version_that_serves_a_kind_is_taken() -> None:
     assert loop.run(main()) == [both, old, new, both, POD]
 
 
+def test_a_version_that_we_speak_goes_before_the_servers_choice() -> None:
+    """Of one kind, and of the others of its group that are learnt by the way."""
+
+    async def main() -> list[str]:
+        group = "garage.rajsingh.info"
+        canned = Canned({
+            "/apis": _groups(group, "v2", "v1beta2", "v1beta1", preferred="v2"),
+            f"/apis/{group}/v2": _resources("GarageCluster", "GarageBucket"),
+            f"/apis/{group}/v1beta2": _resources("GarageCluster", "GarageBucket"),
+            f"/apis/{group}/v1beta1": _resources("GarageCluster", "GarageBucket"),
+        })  # fmt: skip
+        found = Discovery(canned)
+        kinds = ("GarageBucket", "GarageCluster")
+        return [(await found.find(group, kind)).version for kind in kinds]
+
+    assert loop.run(main()) == ["v1beta1", "v1beta2"]
+
+
+def test_a_kind_in_other_versions_only_is_not_taken_for_ours() -> None:
+    """What is served and what we speak is said; another release that brings ours is found."""
+
+    async def main() -> tuple[str, str]:
+        group = "helm.toolkit.fluxcd.io"
+        canned = Canned({
+            "/apis": _groups(group, "v2beta1", "v2beta2", preferred="v2beta2"),
+            f"/apis/{group}/v2beta1": _resources("HelmRelease"),
+            f"/apis/{group}/v2beta2": _resources("HelmRelease"),
+        })  # fmt: skip
+        found = Discovery(canned)
+        with pytest.raises(errors.OtherVersion) as caught:
+            await found.find(group, "HelmRelease")
+        canned.answers["/apis"] = _groups(group, "v2beta2", "v2", preferred="v2beta2")
+        canned.answers[f"/apis/{group}/v2"] = _resources("HelmRelease")
+        return str(caught.value), (await found.find(group, "HelmRelease")).version
+
+    said, version = loop.run(main())
+    assert "HelmRelease of group helm.toolkit.fluxcd.io in v2beta2, v2beta1 only" in said
+    assert "fleetd speaks v2:" in said
+    assert version == "v2"
+
+
 def test_a_kind_that_is_not_served_is_asked_for_again() -> None:
     """It is said in words, and found as soon as its definition is installed."""
 

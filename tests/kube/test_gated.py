@@ -74,6 +74,25 @@ def test_a_silence_is_told_with_its_backend_and_counted_there() -> None:
     assert said == ["metal:eu-1: connection refused"] * 3
     assert asked == 3
     assert (refused.backend, refused.again) == ("metal:eu-1", timedelta(seconds=10))
+    assert str(refused).endswith("the last time: connection refused")
+
+
+def test_a_closed_gate_tells_what_closed_it() -> None:
+    """Who is not trusted is not told as silent because nobody asks any more."""
+
+    class Stranger(Far):
+        async def send(self, request: Request) -> Response:
+            raise errors.Untrusted("its certificate is not trusted")
+
+    async def main() -> list[str]:
+        scene, reasons = Scene(Stranger()), list[str]()
+        for _ in range(4):
+            with pytest.raises(errors.Unreachable) as refused:
+                await scene.wire.send(ASK)
+            reasons.append(f"{type(refused.value).__name__} {refused.value.blind}")
+        return reasons
+
+    assert loop.run(main()) == ["Untrusted NotTrusted"] * 3 + ["Closed NotTrusted"]
 
 
 def test_any_status_is_an_answer() -> None:

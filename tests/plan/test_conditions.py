@@ -26,9 +26,11 @@ def look(
     *thought: Condition,
     facts: dict[str, object] | str | None = "some",
     generation: int = 1,
+    blind: str = "NotObserved",
 ) -> Condition:
     seen = {"there": 1} if isinstance(facts, str) else facts
-    observation = Observation(ref=WANT.ref, at=NOW + seconds * SECOND, facts=seen, error="no route")
+    at = NOW + seconds * SECOND
+    observation = Observation(ref=WANT.ref, at=at, facts=seen, error="no route", blind=blind)
     want = replace(WANT, generation=generation)
     return conditions.of(want, observation, thought, old, grace=GRACE)
 
@@ -79,6 +81,18 @@ def test_unknown_is_not_absent() -> None:
 
     assert (blind.truth, blind.reason, blind.message) == (Truth.UNKNOWN, "NotObserved", "no route")
     assert (gone.truth, gone.reason) == (Truth.FALSE, "Absent")
+
+
+def test_why_nobody_could_look_is_the_reason() -> None:
+    """The newest cause, from when it began; a state that was seen outlives it for a while."""
+    silent = look(look(None, 0, GOOD), 10, facts=None, blind="NoAnswer")
+    refused = look(silent, 20, facts=None, blind="NotLetIn")
+    broken = look(look(None, 0, BAD), 10, facts=None, blind="NoAnswer")
+
+    assert (silent.reason, silent.reason_since) == ("NoAnswer", NOW + 10 * SECOND)
+    assert (refused.reason, refused.reason_since) == ("NotLetIn", NOW + 20 * SECOND)
+    assert (refused.truth, refused.since) == (Truth.UNKNOWN, NOW + 10 * SECOND)
+    assert broken.reason == "Broken"
 
 
 def test_a_failure_is_doubted_first() -> None:

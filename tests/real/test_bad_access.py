@@ -20,10 +20,14 @@ from tests import defaults
 from tests.kube.test_bad_servers import WORDS, written_and_seen
 from tests.real import lab
 from tests.real.certs import Authority
-from tests.real.kube import Kube
+from tests.real.kube import READY, Kube
 
 pytestmark = pytest.mark.real
 
+ASKED = {
+    "missing kind": ("core.gardener.cloud", "Shoot"),
+    "other version": ("rabbitmq.com", "RabbitmqCluster"),
+}
 GOOD, BAD = "cluster:good", "cluster:bad"
 
 
@@ -50,6 +54,28 @@ def _astray(which: str, folder: Path, cluster: Kube) -> dict[str, Any]:
     return document
 
 
+def _define(cluster: Kube) -> None:
+    """A kind that our drivers write, in a version that they do not speak."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1alpha9", "served": True, "storage": True, "schema": schema}
+    spec = {
+        "group": "rabbitmq.com",
+        "names": {"kind": "RabbitmqCluster", "plural": "rabbitmqclusters"},
+        "scope": "Namespaced",
+        "versions": [version],
+    }
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rabbitmqclusters.rabbitmq.com"},
+        "spec": spec,
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert cluster.send("POST", path, body)[0] == 201
+    listed = "/apis/rabbitmq.com/v1alpha9/rabbitmqclusters"
+    cluster.running[1].until(lambda: cluster.get(listed)[0] == 200, READY)
+
+
 async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
     """Each wrong thing in a sentence of its own, with what to do; the good cluster is followed all
     the while. The words are those that the simulated servers are held to."""
@@ -63,7 +89,11 @@ async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
             rng=random.Random(1),
             wake=lambda _: None,
         )
-        cases = ("unreachable", "wrong authority", "expired token", "forbidden", "missing kind")
+        cases = (
+            *("unreachable", "wrong authority", "expired token", "forbidden", "missing kind"),
+            "other version",
+        )
+        _define(cluster)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(clusters.run(), name="clusters")
             await asyncio.sleep(0)
@@ -73,8 +103,7 @@ async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
             for which in cases:
                 clusters.drop(BAD)
                 clusters.put(BAD, _text(_astray(which, tmp_path, cluster)))
-                missing = which == "missing kind"
-                asked = ("core.gardener.cloud", "Shoot") if missing else ("", "ConfigMap")
+                asked = ASKED.get(which, ("", "ConfigMap"))
                 with pytest.raises(errors.KubeError, match=WORDS[which]):
                     await clusters.cache(BAD, *asked, within=10)
             seen = await written_and_seen(mine, followed)

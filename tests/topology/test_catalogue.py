@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from topology import catalogue_checks, catalogue_load, graph
+from topology import catalogue_checks, catalogue_load, graph, health
 from topology.catalogue import Component, On, Scope
 from topology.documents.cluster import Role
 
@@ -331,5 +331,5 @@ def test_documentation_names_every_source_and_own_reason() -> None:
     """docs/catalogue.md explains the sources and the reasons that no rule gives."""
     text = DOCS.read_text()
     words = ["kubernetes", "metal", "openbao", "openstack", "aggregate"]
-    for word in [*words, "Absent", "Deleting", "Unrecognised", "NotObserved"]:
+    for word in [*words, *health.OWN_REASONS]:
         assert f"`{word}`" in text

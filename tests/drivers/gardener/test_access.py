@@ -292,7 +292,7 @@ def test_an_adopted_cluster_is_looked_at_and_never_changed() -> None:
         object.__setattr__(adopted, "backend", "cluster:old")
         assert await region.reason(driver, adopted) == "Adopted"
         there.tokens.passes.clear()
-        assert await region.reason(driver, adopted) == "NotAnswering"
+        assert await region.reason(driver, adopted) == "Refused"
         assert driver.propose(adopted, await driver.observe(adopted)) == ()
         assert region.ledger.deeds == []
 
