@@ -32,6 +32,7 @@ check: $(STAMP)  ## format, lint, types, layers, tidy rules, generated files, do
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m topology.schema --check
 	$(BIN)/python -m fleetd.surface.metrics --check
+	$(BIN)/python -m fleetd.surface.openapi --check
 	$(BIN)/pytest -q tests/tidy
 
 sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 WORKFLOW=all
@@ -43,6 +44,7 @@ bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.j
 generate: $(STAMP)  ## write the generated files anew: schemas, CRDs, reference pages
 	$(BIN)/python -m topology.schema
 	$(BIN)/python -m fleetd.surface.metrics --write
+	$(BIN)/python -m fleetd.surface.openapi --write
 
 lock:  ## refresh the lock file with hashes (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-find-links \

@@ -6,8 +6,9 @@ writes one event for each change. It decides nothing about the world; the next p
 """
 
 import asyncio
+import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,14 +16,14 @@ from fleetd import errors
 from fleetd.clock import Clock
 from fleetd.daemon import drafts
 from fleetd.daemon.documents import Documents
-from fleetd.daemon.drafts import Draft, Source
+from fleetd.daemon.drafts import Draft, Key, Source
 from fleetd.daemon.outlook import MakeDrivers
 from fleetd.engine.commands import FLEET, Commands
 from fleetd.engine.state import State
 from fleetd.plan.policy import Pause
 from fleetd.store.base import Store
-from fleetd.surface import shapes
-from fleetd.surface.desk import Declined, Given
+from fleetd.surface import answers, reach, shapes
+from fleetd.surface.desk import Declined, Edit, Given
 from fleetd.vocabulary import Event, PlanId
 from topology.resource import EMPTY, Ref
 
@@ -65,13 +66,42 @@ class FrontDesk:
         except errors.FleetError as fault:
             raise Declined("refused", str(fault)) from None
 
-    async def plan(self, given: Sequence[Given], *, prune: bool) -> Mapping[str, Any]:
+    async def plan(
+        self, given: Sequence[Given], *, prune: bool, within: frozenset[str] | None
+    ) -> answers.Draft:
+        made = await self._draft(given, prune=prune, within=within)
+        self._drafts[made.id] = made
+        self._drafts.move_to_end(made.id)
+        while len(self._drafts) > DRAFTS_MAX:
+            self._drafts.popitem(last=False)
+        return shapes.draft(
+            id=made.id,
+            digest=made.digest,
+            change=made.change,
+            waves=made.waves,
+            documents=_named(made.given),
+            fresh=_named(made.fresh),
+            pruned=_named(made.pruned),
+            owned=made.owned,
+            consent=made.consent,
+            why=made.why,
+        )
+
+    async def _draft(
+        self,
+        given: Sequence[Given],
+        *,
+        prune: bool = False,
+        drop: Key | None = None,
+        within: frozenset[str] | None,
+    ) -> Draft:
         declared = self.state.declared
         world = drafts.world(self.state, self.clock.now(), self.make)
         made = await asyncio.to_thread(
             drafts.draft,
             given,
             prune=prune,
+            drop=drop,
             source=self.source,
             world=world,
             declared=declared if declared.resources else EMPTY,
@@ -83,24 +113,12 @@ class FrontDesk:
                 + (f" (and {len(made.problems) - 1} more)" if len(made.problems) > 1 else ""),
                 problems=[problem.as_json() for problem in made.problems],
             )
-        self._drafts[made.id] = made
-        self._drafts.move_to_end(made.id)
-        while len(self._drafts) > DRAFTS_MAX:
-            self._drafts.popitem(last=False)
-        return shapes.draft(
-            id=made.id,
-            digest=made.digest,
-            change=made.change,
-            waves=made.waves,
-            documents=[f"{kind}/{name}" for kind, name in made.given],
-            fresh=[f"{kind}/{name}" for kind, name in made.fresh],
-            pruned=[f"{kind}/{name}" for kind, name in made.pruned],
-            owned=made.owned,
-            consent=made.consent,
-            why=made.why,
-        )
+        _check_regions(made, within)
+        return made
 
-    async def apply(self, plan: str, *, who: str, consent: str) -> Mapping[str, Any]:
+    async def apply(
+        self, plan: str, *, who: str, consent: str, within: frozenset[str] | None
+    ) -> answers.Applied:
         async with self._applying:
             made = self._drafts.get(plan)
             if made is None:
@@ -109,15 +127,60 @@ class FrontDesk:
                     f"there is no plan {plan[:40]!r}; the last {DRAFTS_MAX} are kept while the "
                     "daemon runs, so plan again",
                 )
-            self._check(made, consent)
-            changed = await self._hand_over(made, who, consent)
-            return {
-                "plan": made.id,
-                "documents": [f"{kind}/{name}" for kind, name in made.given],
-                "pruned": [f"{kind}/{name}" for kind, name in made.pruned],
-                "resources": [str(ref) for ref in drafts.refs(made.change)],
-                "changed": changed,
-            }
+            _check_regions(made, within)
+            done = await self._apply(made, who, consent)
+            del self._drafts[made.id]
+            return done
+
+    async def edit(
+        self, asked: Edit, *, who: str, consent: str, within: frozenset[str] | None
+    ) -> answers.Applied:
+        kind, name, content, expected = asked
+        async with self._applying:
+            now = self._accepted(kind, name)
+            if not expected(now):
+                raise Declined(
+                    "document-changed",
+                    f"{kind}/{name} is not the one you named; get it again and look at it"
+                    if now is not None
+                    else f"there is no {kind}/{name}",
+                )
+            if content is None:
+                made = await self._without(kind, name, now, within)
+            else:
+                sent = Given(f"{kind}-{name}.json", "/", json.dumps(content))
+                made = await self._draft([sent], within=within)
+            return await self._apply(made, who, consent)
+
+    def _accepted(self, kind: str, name: str) -> Mapping[str, Any] | None:
+        for one in self.documents.accepted:
+            if one["kind"].lower() == kind.lower() and one["metadata"]["name"] == name:
+                return one
+        return None
+
+    async def _without(
+        self, kind: str, name: str, now: Mapping[str, Any] | None, within: frozenset[str] | None
+    ) -> Draft:
+        if now is None or (within is not None and reach.region_of(now) not in within):
+            raise Declined("not-found", f"there is no {kind}/{name}")
+        made = await self._draft([], drop=(now["kind"], name), within=within)
+        if not made.pruned:
+            raise Declined(
+                "document-owned",
+                f"{now['kind']}/{name} stands in a file that the daemon reads; take it away there",
+            )
+        return made
+
+    async def _apply(self, made: Draft, who: str, consent: str) -> answers.Applied:
+        self._check(made, consent)
+        changed = await self._hand_over(made, who, consent)
+        return {
+            "plan": made.id,
+            "documents": _named(made.given),
+            "pruned": _named(made.pruned),
+            "resources": [str(ref) for ref in drafts.refs(made.change)],
+            "changed": changed,
+        }
 
     def _check(self, made: Draft, consent: str) -> None:
         if made.owned:
@@ -178,8 +241,22 @@ class FrontDesk:
         text = f"{told} document{'' if told == 1 else 's'} by {who}, plan {made.id}"
         event = Event(at=self.clock.now(), ref=FLEET, reason="Applied", message=text, plan=plan)
         await self.store.record([event])
-        del self._drafts[made.id]
         return not made.change.empty
+
+
+def _named(keys: Iterable[Key]) -> list[str]:
+    return [f"{kind}/{name}" for kind, name in keys]
+
+
+def _check_regions(made: Draft, within: frozenset[str] | None) -> None:
+    outside = sorted(made.regions - within) if within is not None else []
+    if outside:
+        raise Declined(
+            "other-region",
+            "these documents touch "
+            + (f"region {outside[0]}" if outside[0] else "the whole fleet")
+            + f", and you are limited to {', '.join(sorted(within or ()))}",
+        )
 
 
 async def _asked(act: Awaitable[T]) -> T:

@@ -20,6 +20,7 @@ from fleetd.daemon.handed import Handed
 from fleetd.engine import acceptance
 from fleetd.engine.state import State
 from fleetd.plan.offline import Wave
+from fleetd.surface import reach
 from fleetd.surface.desk import Given, Owned
 from topology import diff, load, read, yamlplace
 from topology.catalogue import Component
@@ -52,6 +53,8 @@ class Draft:
     """What must be agreed to; empty if nothing."""
     why: str
     """Why that is asked."""
+    regions: frozenset[str]
+    """All that it touches; `""` stands for the whole fleet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +86,16 @@ class _Piece:
 
 
 def draft(
-    given: Sequence[Given], *, prune: bool, source: Source, world: outlook.World, declared: Topology
+    given: Sequence[Given],
+    *,
+    prune: bool,
+    source: Source,
+    world: outlook.World,
+    declared: Topology,
+    drop: Key | None = None,
 ) -> Draft | Wrong:
-    """In a thread; `world` is a copy."""
+    """In a thread; `world` is a copy. `drop` goes if it was handed over, and `prune` lets all go
+    that is not among `given`."""
     sent = load.load_bytes({one.file: one.text.encode() for one in given})
     if sent.problems:
         return Wrong(problems=sent.problems)
@@ -95,7 +105,8 @@ def draft(
     if files.problems:
         return Wrong(problems=files.problems)
     own, before = _pieces(files), _handed(source.handed)
-    pruned = tuple(sorted(before.keys() - new.keys())) if prune else ()
+    gone = before.keys() - new.keys() if prune else before.keys() & {drop}
+    pruned = tuple(sorted(gone))
     keep = {key: one for key, one in before.items() if key not in (*pruned, *own)}
     keep.update((key, one) for key, one in new.items() if key not in own)
     edited = {
@@ -111,6 +122,8 @@ def draft(
     change = diff.diff(declared, found)
     regions = tuple(sorted({one.region for one in _touched(change)} & found.regions.keys()))
     consent, why = _consent(change, found) if declared is not EMPTY else ("", "")
+    fresh = {*edited, *_fresh(keep, before)}
+    told = [*((new[key] if key in new else keep[key]) for key in fresh), *(before[k] for k in gone)]
     return Draft(
         id=identity(found.digest, world, declared, change=change, keep=keep),
         digest=found.digest,
@@ -118,11 +131,16 @@ def draft(
         waves=tuple(outlook.waves(world, found, catalogue, regions)),
         given=tuple(sorted(new)),
         keep={key: one.content for key, one in sorted(keep.items())},
-        fresh=tuple(sorted({*edited, *_fresh(keep, before)})),
+        fresh=tuple(sorted(fresh)),
         pruned=pruned,
         owned=tuple(Owned(*key, own[key].file) for key in sorted(edited)),
         consent=consent,
         why=why,
+        regions=frozenset(
+            {one.region for one in _touched(change)}
+            | {one.old.region for one in change.changed}
+            | {reach.region_of(one.content) for one in told}
+        ),
     )
 
 

@@ -6,16 +6,17 @@ it is answered. What cannot be done is `Declined`, with the stable code of the p
 sentence that says what to do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fleetd import errors
 from fleetd.plan.policy import Pause
+from fleetd.surface import answers
 from topology.resource import Ref
 
 
 class Declined(errors.FleetError):
-    def __init__(self, code: str, detail: str, **more: object) -> None:
+    def __init__(self, code: str, detail: str, **more: Any) -> None:  # noqa: ANN401 -- JSON
         super().__init__(detail)
         self.code = code
         self.more = more
@@ -39,6 +40,17 @@ class Owned(NamedTuple):
     file: str
 
 
+class Edit(NamedTuple):
+    """One document that is to be put or taken away."""
+
+    kind: str
+    name: str
+    content: Mapping[str, Any] | None
+    """None: it is to be taken away."""
+    expected: Callable[[Mapping[str, Any] | None], bool]
+    """Whether what is there now is what the caller thinks is there."""
+
+
 class Desk(Protocol):
     async def pause(self, scope: str, *, who: str, why: str) -> Pause: ...
 
@@ -52,10 +64,20 @@ class Desk(Protocol):
         """What goes, in the order of its going."""
         ...
 
-    async def plan(self, given: Sequence[Given], *, prune: bool) -> Mapping[str, Any]:
-        """The shape of a draft: see `shapes.draft`."""
+    async def plan(
+        self, given: Sequence[Given], *, prune: bool, within: frozenset[str] | None
+    ) -> answers.Draft:
+        """What the documents would do. `within`: Declined if they touch another region."""
         ...
 
-    async def apply(self, plan: str, *, who: str, consent: str) -> Mapping[str, Any]:
+    async def apply(
+        self, plan: str, *, who: str, consent: str, within: frozenset[str] | None
+    ) -> answers.Applied:
         """Take a draft's documents. Declined if the world moved since."""
+        ...
+
+    async def edit(
+        self, asked: Edit, *, who: str, consent: str, within: frozenset[str] | None
+    ) -> answers.Applied:
+        """Put one document, or take it away, if what is there now is as expected."""
         ...

@@ -1,34 +1,50 @@
 """
-The HTTP interface: health, metrics, what the daemon knows, and what people tell it.
+The HTTP server: the table of routes, served.
 
-It asks nobody who they are, so it is served on loopback only, and answers only to the names of the
-local machine: a web page elsewhere must not be able to use it through somebody's browser. A write
-must be JSON for the same reason (a form cannot send that unasked), and no other site's page may
-send it. Every answer passes `secrets.scrub`.
+What it answers is elsewhere (`table`, `answering`, `watch`); here is what holds for every request:
+limits, request ids, headers, and that a failure is a problem document and never a traceback.
 """
 
 import contextlib
+import itertools
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import structlog
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
 
-from fleetd import errors, secrets
+from fleetd import clock, errors, secrets
 from fleetd.settings import Address
-from fleetd.surface import api, metrics, problems, shapes, writes
+from fleetd.surface import answering, etags, metrics, openapi, problems, table
+from fleetd.surface.answering import House, Respond
 from fleetd.surface.desk import Desk
+from fleetd.surface.door import Buckets, Door, LocalDoor, Rate
+from fleetd.surface.identity import NOBODY
 from fleetd.surface.panel import Panel
+from fleetd.surface.reach import Views
+from fleetd.surface.routes import Route
 
 _log = structlog.stdlib.get_logger("fleetd.http")
 
 HEADERS_MAX = 16 * 1024
 BODY_MAX = 1024 * 1024
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-_LOCAL = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+RATE = Rate(200.0, 400)
+STRANGERS = Rate(5.0, 20)
+"""Failures to log in, of one address."""
+REQUEST_ID = "X-Request-Id"
+NAME: web.RequestKey[str] = web.RequestKey("name", str)
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SAFE = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+}
+"""Unless an answer says something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,8 @@ async def serving(
     *,
     desk: Desk | None = None,
     metrics_token: secrets.Secret | None = None,
+    door: Door | None = None,
+    rate: Rate = RATE,
 ) -> AsyncGenerator[Server]:
     """Serve while inside; without a desk for reading only. Raises SettingsError if the address is
     not loopback or is taken."""
@@ -57,8 +75,16 @@ async def serving(
             f"{address} can be reached from other machines, and there is no authentication yet; "
             "listen on 127.0.0.1"
         )
+    time = clock.SystemClock()
+    house = House(
+        views=Views(panel),
+        door=door or LocalDoor(),
+        buckets=Buckets(rate, time),
+        strangers=Buckets(STRANGERS, time),
+        desk=desk,
+    )
     runner = web.AppRunner(
-        application(panel, desk=desk, metrics_token=metrics_token),
+        application(house, metrics_token=metrics_token),
         access_log=None,
         handle_signals=False,
         # Four times what is allowed, so that our own answer comes before the parser's.
@@ -85,31 +111,75 @@ async def _start(runner: web.AppRunner, address: Address) -> None:
         ) from cause
 
 
-def application(
-    panel: Panel, *, desk: Desk | None = None, metrics_token: secrets.Secret | None
-) -> web.Application:
-    app = web.Application(middlewares=[_problems, _limits, _local], client_max_size=BODY_MAX)
-    app.router.add_get("/healthz", _healthz)
-    app.router.add_get("/readyz", _readyz(panel))
-    app.router.add_get("/metrics", _metrics(metrics.Metrics(panel), metrics_token))
-    reader = api.Api(panel)
-    for path, handler in reader.routes():
-        app.router.add_get(f"/api/v1{path}", _json(handler))
-    for path, writer in writes.Writes(desk).routes() if desk is not None else ():
-        app.router.add_post(f"/api/v1{path}", _write(writer))
+def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Application:
+    begun = int(house.views.panel.now().timestamp())
+    ids = (f"{begun:x}-{number:x}" for number in itertools.count(1))
+    app = web.Application(
+        middlewares=[_identified(ids), _problems, _limits], client_max_size=BODY_MAX
+    )
+    shown = [one for one in table.ROUTES if house.desk is not None or not one.writes]
+    own = _own(house, shown, metrics_token)
+    allowed: dict[str, list[str]] = {}
+    for route in shown:
+        handler = own.get(route.name) or answering.respond(route, house)
+        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+            app.router.add_route(method, route.path, handler)
+            allowed.setdefault(route.path, []).append(method)
+    for path, methods in allowed.items():
+        app.router.add_route("OPTIONS", path, _options((*methods, "OPTIONS")))
+    app.on_response_prepare.append(_safe)
     return app
 
 
+def _own(
+    house: House, shown: Iterable[Route], token: secrets.Secret | None
+) -> Mapping[str, Respond]:
+    """What the server answers by itself, by the name of the route."""
+    by_name = {route.name: route for route in shown}
+    return {
+        "health": _healthz,
+        "ready": _readyz(house),
+        "metrics": _metrics(house, by_name["metrics"], token),
+        "openapi": _openapi(by_name.values()),
+    }
+
+
+def _identified(ids: Iterator[str]) -> Middleware:
+    @web.middleware
+    async def identified(request: web.Request, handler: Respond) -> web.StreamResponse:
+        given = request.headers.get(REQUEST_ID, "")
+        request[NAME] = name = given if _ID.fullmatch(given) else next(ids)
+        with structlog.contextvars.bound_contextvars(request=name):
+            response = await handler(request)
+            _tell(request, response)
+        return response
+
+    return identified
+
+
+def _tell(request: web.Request, response: web.StreamResponse) -> None:
+    caller = request.get(answering.CALLER, NOBODY)
+    say = _log.info if request.method in {"POST", "PUT", "DELETE"} else _log.debug
+    say(
+        "answered",
+        method=request.method,
+        path=request.path,
+        status=response.status,
+        who=caller.name,
+    )
+
+
 @web.middleware
-async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _problems(request: web.Request, handler: Respond) -> web.StreamResponse:
     try:
         return await handler(request)
     except problems.Refused as refused:
-        more = {
+        more: dict[str, Any] = {
             name: secrets.scrub_deep(value) if secrets.REGISTRY else value
             for name, value in refused.more.items()
         }
-        return problems.answer(refused.code, secrets.scrub(refused.detail), **more)
+        detail = secrets.scrub(refused.detail)
+        return problems.answer(refused.code, detail, headers=refused.headers, **more)
     except web.HTTPException as refused:
         return problems.of_http(refused)
     except Exception as cause:  # noqa: BLE001 -- one of three places: a request ends here
@@ -118,87 +188,71 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 @web.middleware
-async def _limits(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _limits(request: web.Request, handler: Respond) -> web.StreamResponse:
     size = sum(len(name) + len(value) + 4 for name, value in request.raw_headers)
     if size > HEADERS_MAX:
         raise problems.Refused("headers-too-large")
     if (request.content_length or 0) > BODY_MAX:
         raise problems.Refused("body-too-large")
-    response = await handler(request)
-    response.headers.setdefault("Cache-Control", "no-store")
-    response.headers.setdefault("X-Content-Type-Options", "nosniff")
-    return response
-
-
-@web.middleware
-async def _local(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path.startswith("/api/") and not _LOCAL.fullmatch(
-        request.headers.get(hdrs.HOST, "")
-    ):
-        raise problems.Refused("host-not-local", "use http://127.0.0.1 or a tunnel to it")
     return await handler(request)
 
 
+async def _safe(request: web.Request, response: web.StreamResponse) -> None:
+    """On every answer, those of a stream and of refusals too."""
+    if NAME in request:
+        response.headers[REQUEST_ID] = request[NAME]
+    for name, value in _SAFE.items():
+        response.headers.setdefault(name, value)
+
+
+def _options(methods: tuple[str, ...]) -> Respond:
+    async def options(_request: web.Request) -> web.Response:
+        return web.Response(status=204, headers={hdrs.ALLOW: ",".join(sorted(methods))})
+
+    return options
+
+
 async def _healthz(_request: web.Request) -> web.Response:
-    """Says only that the process answers: a restart helps nobody whose backend is away."""
     return web.Response(text="ok\n")
 
 
-def _readyz(panel: Panel) -> Handler:
+def _readyz(house: House) -> Respond:
     async def readyz(_request: web.Request) -> web.Response:
-        missing = panel.unready()
+        missing = [(one.name, secrets.scrub(one.message)) for one in house.views.panel.unready()]
+        if complaint := house.door.complaint():
+            missing.append(("access", secrets.scrub(complaint)))
         if not missing:
             return web.Response(text="ready\n")
         return problems.answer(
             "not-ready",
-            "; ".join(secrets.scrub(f"{one.name}: {one.message}") for one in missing),
-            notReady=[{"name": one.name, "message": secrets.scrub(one.message)} for one in missing],
+            "; ".join(f"{name}: {message}" for name, message in missing),
+            notReady=[{"name": name, "message": message} for name, message in missing],
         )
 
     return readyz
 
 
-def _metrics(source: metrics.Metrics, token: secrets.Secret | None) -> Handler:
+def _metrics(house: House, route: Route, token: secrets.Secret | None) -> Respond:
+    source = metrics.Metrics(house.views.panel)
+
     async def answer(request: web.Request) -> web.Response:
-        if token is not None:
-            scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-            if scheme.lower() != "bearer" or not token.matches(given.strip()):
+        scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        known = scheme.lower() == "bearer" and token is not None and token.matches(given.strip())
+        if not known:
+            if token is not None and isinstance(house.door, LocalDoor):
                 raise problems.Refused("unauthorized", "send Authorization: Bearer TOKEN")
+            await answering.admit(route, house, request)
         text = secrets.scrub(source.render().decode())
         return web.Response(body=text.encode(), headers={hdrs.CONTENT_TYPE: metrics.CONTENT_TYPE})
 
     return answer
 
 
-def _json(handler: api.Reader) -> Handler:
+def _openapi(shown: Iterable[Route]) -> Respond:
+    body = msgspec.json.encode(openapi.document(shown))
+    tag = etags.of_bytes(body)
+
     async def answer(request: web.Request) -> web.Response:
-        return _answer(await handler(request.match_info, request.query))
+        return await answering.sent(request, body, tag)
 
     return answer
-
-
-def _write(handler: writes.Writer) -> Handler:
-    async def answer(request: web.Request) -> web.Response:
-        _same_site(request)
-        if request.content_type != "application/json":
-            raise problems.Refused("not-json", "send Content-Type: application/json")
-        return _answer(await handler(request.match_info, await request.read()))
-
-    return answer
-
-
-def _same_site(request: web.Request) -> None:
-    """A browser says from which page a request comes; other programs say nothing."""
-    origin = request.headers.get(hdrs.ORIGIN)
-    site = request.headers.get("Sec-Fetch-Site", "none")
-    own = origin is None or origin == f"http://{request.headers.get(hdrs.HOST, '')}"
-    if not own or site not in {"none", "same-origin"}:
-        raise problems.Refused("foreign-origin", "only pages of this server may write")
-
-
-def _answer(shape: shapes.Shape) -> web.Response:
-    plain = secrets.scrub_deep(shape) if secrets.REGISTRY else shape
-    text = msgspec.json.encode(plain, enc_hook=str).decode()
-    return web.Response(
-        body=secrets.scrub(text).encode(), content_type="application/json", charset="utf-8"
-    )

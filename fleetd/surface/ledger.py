@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-from fleetd.surface import shapes
-from fleetd.surface.shapes import Shape
+from fleetd.surface import answers, shapes
 from fleetd.vocabulary import Observation
 from topology import keeping
 from topology.catalogue import Component, Made
@@ -48,7 +47,7 @@ def entries(
     *,
     now: datetime,
     region: str | None = None,
-) -> list[Shape]:
+) -> list[answers.Credential]:
     """In the order of need, then of region, credential and maker."""
     kinds = sorted({ref.kind for ref in topology.resources})
     known = {kind: found for kind in kinds if (found := component(kind)) is not None}
@@ -177,7 +176,9 @@ def _of_one_cluster(maker: Resource, user: Resource) -> bool:
     return cluster is not None and cluster == maker.spec.get("cluster")
 
 
-def _shape(entry: _Entry, seen: Callable[[Ref], Observation | None], now: datetime) -> Shape:
+def _shape(
+    entry: _Entry, seen: Callable[[Ref], Observation | None], now: datetime
+) -> answers.Credential:
     made, maker = entry.made, entry.maker
     # Of many servers none speaks for the others.
     told = _told(made.name, seen(maker.ref)) if entry.count == 1 else _Told()
@@ -199,7 +200,7 @@ def _shape(entry: _Entry, seen: Callable[[Ref], Observation | None], now: dateti
         "ageSeconds": (now - told.born).total_seconds() if told.born is not None else None,
         "nextRotation": shapes.moment(following),
         "expires": shapes.moment(told.expires),
-        "olderVersions": told.older,
+        "olderVersions": list(told.older),
         "usedBy": [
             {"who": who, "version": uses.get(who), "proof": proof}
             for who, proof in sorted(entry.users.items())[:USERS_MAX]

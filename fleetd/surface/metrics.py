@@ -7,11 +7,9 @@ region, are named one by one. Every series exists from the start with zero, so t
 before the first failure. `python -m fleetd.surface.metrics --write` makes `docs/metrics.md`.
 """
 
-import argparse
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, exposition, registry
@@ -24,7 +22,7 @@ from prometheus_client.core import (
 
 import fleetd
 from fleetd import secrets
-from fleetd.surface import ledger, panel
+from fleetd.surface import generated, ledger, panel
 from fleetd.surface.panel import Histogram, Panel
 from fleetd.vocabulary import HoldReason, Truth
 
@@ -306,21 +304,7 @@ def _words(words: Iterable[str]) -> str:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Makes or checks docs/metrics.md.")
-    group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--write", action="store_true", help="write the page")
-    group.add_argument("--check", action="store_true", help="fail if the page is not current")
-    chosen = parser.parse_args(argv)
-    target = Path(__file__).parents[2] / "docs" / "metrics.md"
-    if chosen.write:
-        target.write_text(page(), "utf-8")
-        return 0
-    if not target.exists() or target.read_text("utf-8") != page():
-        sys.stderr.write(
-            "docs/metrics.md is not current; run python -m fleetd.surface.metrics --write\n"
-        )
-        return 1
-    return 0
+    return generated.main(argv, module="fleetd.surface.metrics", name="metrics.md", page=page)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ The code is for programs and never changes; title and detail are for people. Not
 (a path, a traceback, a value) goes into an answer.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 from aiohttp import web
@@ -28,48 +29,83 @@ TITLES = {
     "document-owned": (409, "The document belongs to a file"),
     "change-refused": (409, "The far side would refuse this change"),
     "consent-needed": (409, "So much at once needs consent"),
+    "document-changed": (412, "The document is not the one you expect"),
+    "bad-etag": (400, "An ETag is not understood"),
+    "bad-event-id": (400, "Last-Event-ID is not a number of this history"),
+    "history-gone": (410, "History does not reach back that far"),
+    "too-many-watchers": (503, "Too many watch already"),
     "documents-bad": (422, "The documents have problems"),
     "not-durable": (507, "The documents cannot be kept"),
     "continue-expired": (410, "The list has changed since it was begun"),
     "headers-too-large": (431, "The headers are larger than 16 KiB"),
     "body-too-large": (413, "The body is larger than 1 MiB"),
-    "unauthorized": (401, "A token is needed"),
+    "unauthorized": (401, "Say who you are"),
+    "forbidden": (403, "Your role does not allow this"),
+    "other-region": (403, "This is outside of your regions"),
+    "csrf": (403, "The session's own token is missing"),
+    "too-many-requests": (429, "Too many requests"),
+    "audit-broken": (507, "What cannot be audited is not done"),
     "host-not-local": (421, "This server answers to the names of the local machine only"),
     "not-ready": (503, "The daemon is not ready"),
     "internal": (500, "Something went wrong inside; the log says what"),
 }
 
 
+class Problem(TypedDict):
+    """An error, RFC 9457. Some codes bring further members with them."""
+
+    type: str
+    title: Annotated[str, msgspec.Meta(description="For people; may change.")]
+    status: int
+    code: Annotated[str, msgspec.Meta(description="For programs; stays.")]
+    detail: NotRequired[Annotated[str, msgspec.Meta(description="What is wrong, what to do.")]]
+
+
 class Refused(Exception):
     """Answer with a problem. `more` are further members of the document."""
 
-    def __init__(self, code: str, detail: str = "", **more: Any) -> None:  # noqa: ANN401 -- JSON
+    def __init__(
+        self,
+        code: str,
+        detail: str = "",
+        *,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,  # noqa: ANN401 -- JSON
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
+        self.headers = headers or {}
         self.more = more
 
 
-def answer(code: str, detail: str = "", **more: Any) -> web.Response:  # noqa: ANN401 -- JSON
-    status, title = TITLES[code]
+def answer(
+    code: str,
+    detail: str = "",
+    *,
+    status: int = 0,
+    headers: Mapping[str, str] | None = None,
+    **more: Any,  # noqa: ANN401 -- JSON
+) -> web.Response:
+    known, title = TITLES[code]
+    status = status or known
     document = {"type": "about:blank", "title": title, "status": status, "code": code}
     if detail:
         document["detail"] = detail
-    headers = {"WWW-Authenticate": 'Bearer realm="metrics"'} if status == 401 else None
+    told = dict(headers or {})
+    if status == 401:
+        told["WWW-Authenticate"] = 'Bearer realm="fleetd"'
     return web.Response(
         status=status,
         body=msgspec.json.encode(document | more),
         content_type=CONTENT_TYPE,
-        headers=headers,
+        headers=told,
     )
 
 
 def of_http(error: web.HTTPException) -> web.Response:
     """What aiohttp itself refused."""
     by_status = {status: code for code, (status, _) in reversed(TITLES.items())}
-    response = answer(by_status.get(error.status, "bad-request"))
-    if "Allow" in error.headers:
-        response.headers["Allow"] = error.headers["Allow"]
-    if error.status not in by_status:
-        response.set_status(error.status)
-    return response
+    allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
+    code = by_status.get(error.status, "bad-request")
+    return answer(code, status=error.status, headers=allow)

@@ -1,19 +1,20 @@
 """
 How the nouns of fleetd look as JSON: in HTTP answers and behind `fleetctl -o json`.
 
-Field names are camelCase and stay. Plain functions from frozen data to dictionaries; no I/O. A
-list that comes from a set is sorted, so that equal state gives equal bytes.
+Plain functions from frozen data to the dictionaries of `answers`; no I/O. A list that comes from a
+set is sorted, so that equal state gives equal bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from fleetd.plan.offline import Wave
 from fleetd.plan.policy import Pause
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
+from fleetd.surface import answers
 from fleetd.surface.desk import Owned
 from fleetd.vocabulary import (
     Condition,
@@ -43,7 +44,7 @@ def refs(given: Iterable[Ref]) -> list[str]:
     return [str(ref) for ref in sorted(given)]
 
 
-def condition(one: Condition) -> Shape:
+def condition(one: Condition) -> answers.Condition:
     return {
         "type": one.type,
         "status": one.truth.value,
@@ -55,7 +56,7 @@ def condition(one: Condition) -> Shape:
     }
 
 
-def ready(one: Condition | None) -> Shape:
+def ready(one: Condition | None) -> answers.Ready:
     """The short form. What nobody judged is Unknown."""
     if one is None:
         return {"status": "Unknown", "reason": "NotJudged", "message": "not looked at yet"}
@@ -67,7 +68,7 @@ def ready(one: Condition | None) -> Shape:
     }
 
 
-def resource(one: Resource, judged: Condition | None, seen: Observation | None) -> Shape:
+def resource(one: Resource, judged: Condition | None, seen: Observation | None) -> answers.Resource:
     """One line of a list."""
     return {
         "kind": one.ref.kind,
@@ -83,13 +84,13 @@ def resource(one: Resource, judged: Condition | None, seen: Observation | None) 
     }
 
 
-def observation(one: Observation | None) -> Shape | None:
+def observation(one: Observation | None) -> answers.Observation | None:
     if one is None:
         return None
     return {"at": moment(one.at), "facts": one.facts, "error": one.error or None}
 
 
-def step(one: Step) -> Shape:
+def step(one: Step) -> answers.Step:
     return {
         "id": one.id,
         "ref": str(one.ref),
@@ -104,7 +105,7 @@ def step(one: Step) -> Shape:
     }
 
 
-def hold(one: Hold) -> Shape:
+def hold(one: Hold) -> answers.Hold:
     return {
         "ref": str(one.ref),
         "reason": one.reason.value,
@@ -116,7 +117,7 @@ def hold(one: Hold) -> Shape:
     }
 
 
-def wait(one: Wait) -> Shape:
+def wait(one: Wait) -> answers.Wait:
     return {
         "ref": str(one.ref),
         "reason": one.reason,
@@ -125,7 +126,7 @@ def wait(one: Wait) -> Shape:
     }
 
 
-def plan(one: Plan) -> Shape:
+def plan(one: Plan) -> answers.Plan:
     return {
         "id": one.id,
         "region": one.region,
@@ -137,7 +138,7 @@ def plan(one: Plan) -> Shape:
     }
 
 
-def event(one: Recorded) -> Shape:
+def event(one: Recorded) -> answers.Event:
     return {
         "seq": one.seq,
         "at": moment(one.event.at),
@@ -148,7 +149,7 @@ def event(one: Recorded) -> Shape:
     }
 
 
-def concerning(current: Plan | None, ref: Ref) -> Shape:
+def concerning(current: Plan | None, ref: Ref) -> answers.Concerning:
     """What the plan says about one thing."""
     if current is None:
         return {"steps": [], "holds": [], "waits": []}
@@ -159,9 +160,9 @@ def concerning(current: Plan | None, ref: Ref) -> Shape:
     }
 
 
-def said(current: Plan | None) -> dict[Ref, Shape]:
+def said(current: Plan | None) -> dict[Ref, answers.Said]:
     """For each thing the one line of the plan about it: is it worked on, held, or at work?"""
-    found: dict[Ref, Shape] = {}
+    found: dict[Ref, answers.Said] = {}
     for back in current.holds if current else ():
         blocker = str(back.blocker) if back.blocker else None
         found[back.ref] = _said("held", back.reason.value, back.message, blocker)
@@ -172,11 +173,13 @@ def said(current: Plan | None) -> dict[Ref, Shape]:
     return found
 
 
-def _said(state: str, reason: str, message: str, blocker: str | None = None) -> Shape:
+def _said(
+    state: Literal["held", "waiting", "step"], reason: str, message: str, blocker: str | None = None
+) -> answers.Said:
     return {"state": state, "reason": reason, "message": message, "blocker": blocker}
 
 
-def attempt(one: Attempt | None) -> Shape | None:
+def attempt(one: Attempt | None) -> answers.Attempt | None:
     if one is None:
         return None
     result, reason, message = _ending(one.ending)
@@ -207,14 +210,14 @@ def _ending(ending: Ending | None) -> tuple[str, str, str]:
             return "Lost", "", message
 
 
-def limits(given: Mapping[str, Limit]) -> list[Shape]:
+def limits(given: Mapping[str, Limit]) -> list[answers.Limit]:
     return [
         {"state": state, "withinSeconds": one.within.total_seconds(), "action": one.action}
         for state, one in sorted(given.items())
     ]
 
 
-def why(one: Answer) -> Shape:
+def why(one: Answer) -> answers.Why:
     return {
         "paragraph": one.paragraph,
         "ready": one.ready,
@@ -225,11 +228,11 @@ def why(one: Answer) -> Shape:
     }
 
 
-def pause(one: Pause) -> Shape:
+def pause(one: Pause) -> answers.Pause:
     return {"scope": one.scope, "who": one.who, "reason": one.why, "since": moment(one.since)}
 
 
-def change(one: Change) -> Shape:
+def change(one: Change) -> answers.Change:
     """What becomes different, as data."""
     return {
         "added": [str(entry.ref) for entry in one.added],
@@ -257,7 +260,7 @@ def _plain(value: object) -> object:
     return value if isinstance(value, (str, int, float, bool, type(None))) else effects.shown(value)
 
 
-def waves(given: Iterable[Wave]) -> list[Shape]:
+def waves(given: Iterable[Wave]) -> list[answers.Wave]:
     return [
         {
             "number": wave.number,
@@ -281,7 +284,7 @@ def draft(
     owned: Sequence[Owned],
     consent: str,
     why: str,
-) -> Shape:
+) -> answers.Draft:
     """A plan for documents that were sent."""
     return {
         "id": id,

@@ -1,140 +1,136 @@
 """
-What `/api/v1` takes: a body of JSON becomes a call of the desk, and its answer JSON again.
+What `/api/v1` takes: what was told becomes a call of the desk, and its answer data again.
 
-Knows nothing of HTTP but the bytes of a body. Everything is checked by a type before anybody sees
-it, and what is not in the type is refused: a misspelt `dryRun` must not retire a cluster.
+Knows nothing of HTTP. A caller who is limited to regions is refused before the desk hears of it
+where that can be known; where only the documents tell, the desk checks.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
-import msgspec
-
-from fleetd.surface import problems, shapes
-from fleetd.surface.desk import Declined, Desk, Given
-from fleetd.surface.shapes import Shape
+from fleetd.surface import answers, asking, etags, problems, shapes
+from fleetd.surface.desk import Declined, Desk, Edit, Given
+from fleetd.surface.panel import Panel
+from fleetd.surface.routes import Asked
 from topology.resource import Ref
 
-Writer = Callable[[Mapping[str, str], bytes], Awaitable[Shape]]
-
-DEPTH_MAX = 64
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
-_Who = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[\w.@+-]+$")]
 T = TypeVar("T")
 
 
-class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    who: _Who
-    """The user of the machine from which it was said. Believed, because only this machine can
-    say it."""
+async def pause(ask: Asked) -> answers.Paused:
+    given = ask.as_(asking.BeginPause)
+    _check_scope(ask, given.scope)
+    made = await _asked(_desk(ask).pause(given.scope, who=ask.who, why=given.reason))
+    return {"pause": shapes.pause(made)}
 
 
-class _Pause(_Body, frozen=True):
-    scope: _Text
-    reason: _Text
+async def resume(ask: Asked) -> answers.Resumed:
+    given = ask.as_(asking.Resume)
+    _check_scope(ask, given.scope)
+    await _asked(_desk(ask).resume(given.scope, who=ask.who))
+    return {"resumed": given.scope}
 
 
-class _Resume(_Body, frozen=True):
-    scope: _Text
+async def decide(ask: Asked) -> answers.Decided:
+    given, id_ = ask.as_(asking.Decision), ask.path["id"]
+    _check_approval(ask, id_)
+    approve = given.decision == "approve"
+    about = await _asked(_desk(ask).decide(id_, approve=approve, who=ask.who))
+    return {"id": id_, "decision": given.decision, "about": shapes.refs(about)}
 
 
-class _Decision(_Body, frozen=True):
-    decision: Literal["approve", "reject"]
+async def retire(ask: Asked) -> answers.Retired:
+    given = ask.as_(asking.Retire)
+    ref = Ref(given.kind.lower(), given.name)
+    if not ask.sees(ref):
+        raise _elsewhere(ask, str(ref))
+    going = await _asked(_desk(ask).retire(ref, who=ask.who, only_show=given.dry_run))
+    # In the order of their going, so not sorted.
+    return {"ref": str(ref), "going": [str(one) for one in going], "dryRun": given.dry_run}
 
 
-class _Retire(_Body, frozen=True):
-    kind: _Text
-    name: _Text
-    dry_run: bool = False
+async def make_plan(ask: Asked) -> answers.Draft:
+    given = ask.as_(asking.MakePlan)
+    sent = [Given(one.file, one.folder, one.text) for one in given.documents]
+    if not sent and not given.prune:
+        raise problems.Refused("bad-body", "documents: there are none")
+    within = ask.caller.regions
+    return await _asked(_desk(ask).plan(sent, prune=given.prune, within=within))
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    file: _Text
-    text: str
-    folder: Annotated[str, msgspec.Meta(pattern=r"^/", max_length=4096)]
+async def apply(ask: Asked) -> answers.Applied:
+    consent, within = ask.as_(asking.Apply).consent, ask.caller.regions
+    desk = _desk(ask)
+    return await _asked(desk.apply(ask.path["id"], who=ask.who, consent=consent, within=within))
 
 
-class _Plan(_Body, frozen=True):
-    documents: Annotated[list[_File], msgspec.Meta(max_length=10_000)]
-    prune: bool = False
-
-
-class _Apply(_Body, frozen=True):
-    consent: str = ""
-
-
-class Writes:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> Sequence[tuple[str, Writer]]:
-        return (
-            ("/pause", self._pause),
-            ("/resume", self._resume),
-            ("/approvals/{id}", self._approvals),
-            ("/retire", self._retire),
-            ("/plans", self._plans),
-            ("/plans/{id}/apply", self._apply),
+async def put_document(ask: Asked) -> answers.Applied:
+    content: asking.Document = ask.given
+    kind, name = ask.path["kind"], ask.path["name"]
+    meta: object = content.get("metadata")
+    said = (str(content.get("kind")).lower(), meta.get("name") if isinstance(meta, dict) else None)  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+    if said != (kind.lower(), name):
+        raise problems.Refused(
+            "bad-body", f"the document says it is {said[0]}/{said[1]}, the address {kind}/{name}"
         )
-
-    async def _pause(self, _match: Mapping[str, str], body: bytes) -> Shape:
-        given = _read(body, _Pause)
-        made = await _asked(self._desk.pause(given.scope, who=given.who, why=given.reason))
-        return {"pause": shapes.pause(made)}
-
-    async def _resume(self, _match: Mapping[str, str], body: bytes) -> Shape:
-        given = _read(body, _Resume)
-        await _asked(self._desk.resume(given.scope, who=given.who))
-        return {"resumed": given.scope}
-
-    async def _approvals(self, match: Mapping[str, str], body: bytes) -> Shape:
-        given = _read(body, _Decision)
-        approve = given.decision == "approve"
-        about = await _asked(self._desk.decide(match["id"], approve=approve, who=given.who))
-        return {"id": match["id"], "decision": given.decision, "about": shapes.refs(about)}
-
-    async def _retire(self, _match: Mapping[str, str], body: bytes) -> Shape:
-        given = _read(body, _Retire)
-        ref = Ref(given.kind.lower(), given.name)
-        going = await _asked(self._desk.retire(ref, who=given.who, only_show=given.dry_run))
-        # In the order of their going, so not sorted.
-        return {"ref": str(ref), "going": [str(one) for one in going], "dryRun": given.dry_run}
-
-    async def _plans(self, _match: Mapping[str, str], body: bytes) -> Shape:
-        given = _read(body, _Plan)
-        sent = [Given(one.file, one.folder, one.text) for one in given.documents]
-        if not sent and not given.prune:
-            raise problems.Refused("bad-body", "documents: there are none")
-        return dict(await _asked(self._desk.plan(sent, prune=given.prune)))
-
-    async def _apply(self, match: Mapping[str, str], body: bytes) -> Shape:
-        given = _read(body, _Apply)
-        return dict(
-            await _asked(self._desk.apply(match["id"], who=given.who, consent=given.consent))
-        )
+    return await _edit(ask, str(content["kind"]), name, content)
 
 
-def _read(body: bytes, kind: type[T]) -> T:
-    if _depth(body) > DEPTH_MAX:
-        raise problems.Refused("too-deep")
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
-        raise problems.Refused("bad-body", str(wrong)) from None
+async def delete_document(ask: Asked) -> answers.Applied:
+    return await _edit(ask, ask.path["kind"], ask.path["name"], None)
 
 
-def _depth(body: bytes) -> int:
-    """How deep brackets nest outside of text."""
-    deepest = depth = 0
-    for byte in _STRINGS.sub(b"", body):
-        if byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
+async def _edit(
+    ask: Asked, kind: str, name: str, content: asking.Document | None
+) -> answers.Applied:
+    def expected(now: answers.Plain | None) -> bool:
+        tag = etags.of_document(now) if now is not None else None
+        if ask.match is not None and not etags.names(ask.match, tag, what="If-Match"):
+            return False
+        other = ask.none_match
+        return other is None or not etags.names(other, tag, what="If-None-Match")
+
+    consent: str = ask.query.consent
+    edit = Edit(kind, name, content, expected)
+    within = ask.caller.regions
+    return await _asked(_desk(ask).edit(edit, who=ask.who, consent=consent, within=within))
+
+
+def _desk(ask: Asked) -> Desk:
+    assert ask.desk is not None  # noqa: S101 -- without a desk there are no such routes
+    return ask.desk
+
+
+def _check_scope(ask: Asked, scope: str) -> None:
+    """A pause of everything, or of a kind, is a pause in all regions."""
+    regions = ask.caller.regions
+    if regions is None:
+        return
+    what, colon, name = scope.partition(":")
+    if colon and what == "region" and name in regions:
+        return
+    kind, slash, name = scope.partition("/")
+    if slash and ask.sees(Ref(kind, name)):
+        return
+    raise _elsewhere(ask, scope)
+
+
+def _check_approval(ask: Asked, given: str) -> None:
+    """What waits for it must all be in the caller's regions; what waits for it nowhere can be of
+    any region."""
+    regions = ask.caller.regions
+    if regions is not None and not _waits(ask.panel, given, regions):
+        raise _elsewhere(ask, given)
+
+
+def _waits(panel: Panel, given: str, regions: frozenset[str]) -> bool:
+    plans = (panel.plan(region) for region in regions)
+    return any(hold.approval == given for plan in plans if plan for hold in plan.holds)
+
+
+def _elsewhere(ask: Asked, what: str) -> problems.Refused:
+    own = ", ".join(sorted(ask.caller.regions or ()))
+    return problems.Refused("other-region", f"{what[:80]} is not in your regions ({own})")
 
 
 async def _asked(act: Awaitable[T]) -> T:

@@ -5,18 +5,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetd.plan.policy import Pause
-from fleetd.surface.desk import Declined, Given
+from fleetd.surface import answers
+from fleetd.surface.desk import Declined, Edit, Given
 from tests.surface.panels import NOW
 from topology.resource import Ref
 
-DRAFT: Mapping[str, Any] = {
+DRAFT: answers.Draft = {
     "id": "d1",
     "topology": "t",
     "documents": ["Cluster/hv"],
     "fresh": ["Cluster/hv"],
     "pruned": [],
     "owned": [],
-    "change": {"added": ["cluster/hv"], "changed": [], "removed": [], "consent": False},
+    "change": {
+        "added": ["cluster/hv"],
+        "changed": [],
+        "removed": [],
+        "guard": [],
+        "consent": False,
+    },
     "text": ["+ cluster/hv"],
     "waves": [],
     "consent": None,
@@ -35,6 +42,7 @@ class FakeDesk:
     sent: list[Given] = field(default_factory=list[Given])
     stale: int = 0
     """How often a plan is out of date when it is applied."""
+    documents: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     applied: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def pause(self, scope: str, *, who: str, why: str) -> Pause:
@@ -58,13 +66,41 @@ class FakeDesk:
             self.retired += self.orphans
         return self.orphans
 
-    async def plan(self, given: Sequence[Given], *, prune: bool) -> Mapping[str, Any]:
+    async def plan(
+        self, given: Sequence[Given], *, prune: bool, within: frozenset[str] | None
+    ) -> answers.Draft:
         self.sent = list(given)
         return DRAFT
 
-    async def apply(self, plan: str, *, who: str, consent: str) -> Mapping[str, Any]:
+    async def apply(
+        self, plan: str, *, who: str, consent: str, within: frozenset[str] | None
+    ) -> answers.Applied:
         if self.stale:
             self.stale -= 1
             raise Declined("plan-stale", "the world moved")
         self.applied.append((plan, consent))
-        return {"plan": plan, "documents": ["Cluster/hv"], "pruned": [], "resources": []}
+        return _applied(plan, ["Cluster/hv"])
+
+    async def edit(
+        self, asked: Edit, *, who: str, consent: str, within: frozenset[str] | None
+    ) -> answers.Applied:
+        kind, name, content, expected = asked
+        key = f"{kind.lower()}/{name}"
+        if not expected(self.documents.get(key)):
+            raise Declined("document-changed", f"{key} is another one")
+        if content is None:
+            if self.documents.pop(key, None) is None:
+                raise Declined("not-found", f"there is no {key}")
+        else:
+            self.documents[key] = content
+        return _applied("d1", [key])
+
+
+def _applied(plan: str, documents: list[str]) -> answers.Applied:
+    return {
+        "plan": plan,
+        "documents": documents,
+        "pruned": [],
+        "resources": [],
+        "changed": True,
+    }

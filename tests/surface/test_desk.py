@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from fleetd.app import Daemon
 from fleetd.clock import SystemClock
 from fleetd.daemon.handed import Handed
 from fleetd.settings import Settings, StoreKind
-from fleetd.surface.desk import Declined, Given
+from fleetd.surface.desk import Declined, Edit, Given
 from fleetd.vocabulary import READY, Condition, Observation, Truth
+from topology.resource import Ref
 
 EXAMPLE = Path(__file__).parents[2] / "topology" / "examples" / "minimal" / "region.yaml"
 POOL = """\
@@ -66,8 +68,10 @@ async def daemon(tmp_path: Path) -> AsyncGenerator[Daemon]:
 
 
 async def apply(daemon: Daemon, text: str, **more: Any) -> Any:
-    made = await daemon.desk.plan(given(text), prune=more.pop("prune", False))
-    return await daemon.desk.apply(made["id"], who="ada", consent=more.pop("consent", ""))
+    made = await daemon.desk.plan(given(text), prune=more.pop("prune", False), within=None)
+    return await daemon.desk.apply(
+        made["id"], who="ada", consent=more.pop("consent", ""), within=None
+    )
 
 
 def all_ready(daemon: Daemon) -> None:
@@ -95,12 +99,12 @@ async def test_a_plan_changes_nothing(daemon: Daemon, tmp_path: Path) -> None:
     """What would be new is told, with an order, and neither disk nor state moves."""
     before = daemon.state.declared.digest
     all_ready(daemon)
-    made = await daemon.desk.plan(given(POOL), prune=False)
+    made = await daemon.desk.plan(given(POOL), prune=False, within=None)
     assert made["change"]["added"] == ["server/x1", "serverpool/spare"]
     assert [step["ref"] for step in made["waves"][0]["steps"]] == made["change"]["added"]
     assert daemon.state.declared.digest == before
     assert not (tmp_path / "state" / "documents").exists()
-    assert (await daemon.desk.plan(given(POOL), prune=False))["id"] == made["id"]
+    assert (await daemon.desk.plan(given(POOL), prune=False, within=None))["id"] == made["id"]
 
 
 async def test_a_document_without_resources_is_something_to_do(daemon: Daemon) -> None:
@@ -109,9 +113,9 @@ async def test_a_document_without_resources_is_something_to_do(daemon: Daemon) -
         "apiVersion: fleet.c5c3.io/v1alpha1\nkind: Maintenance\nmetadata: {name: quiet}\n"
         "spec: {region: eu-1, host: metal-01, reason: audit}\n"
     )
-    before = await daemon.desk.plan(given(text), prune=False)
+    before = await daemon.desk.plan(given(text), prune=False, within=None)
     await apply(daemon, text)
-    after = await daemon.desk.plan(given(text), prune=False)
+    after = await daemon.desk.plan(given(text), prune=False, within=None)
 
     assert (before["text"], before["fresh"]) == ([], ["Maintenance/quiet"])
     assert after["fresh"] == []
@@ -134,29 +138,29 @@ async def test_what_is_applied_holds_over_a_restart(daemon: Daemon, tmp_path: Pa
 
 async def test_a_plan_is_applied_once_and_only_to_its_world(daemon: Daemon) -> None:
     """When something else was taken, or a person said something, the plan is out of date."""
-    made = await daemon.desk.plan(given(POOL), prune=False)
+    made = await daemon.desk.plan(given(POOL), prune=False, within=None)
     await daemon.commands.pause("all", who="bob", why="wait")
     with pytest.raises(Declined) as refused:
-        await daemon.desk.apply(made["id"], who="ada", consent="")
+        await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     assert refused.value.code == "plan-stale"
     await daemon.commands.resume("all", who="bob")
-    await daemon.desk.apply(made["id"], who="ada", consent="")
+    await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     with pytest.raises(Declined) as refused:
-        await daemon.desk.apply(made["id"], who="ada", consent="")
+        await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     assert refused.value.code == "plan-unknown"
 
 
 async def test_a_file_owns_its_documents(daemon: Daemon) -> None:
     """The same document is no change; a changed one can be planned, and is refused by apply."""
     text = EXAMPLE.read_text()
-    made = await daemon.desk.plan(given(text, "region.yaml"), prune=False)
+    made = await daemon.desk.plan(given(text, "region.yaml"), prune=False, within=None)
     assert (made["text"], made["owned"]) == ([], [])
     newer = text.replace('release: "2025.2"', 'release: "2026.1"')
-    made = await daemon.desk.plan(given(newer, "region.yaml"), prune=False)
+    made = await daemon.desk.plan(given(newer, "region.yaml"), prune=False, within=None)
     assert [one["document"] for one in made["owned"]] == ["Cloud/prod"]
     assert "cloud/prod" in {one["ref"] for one in made["change"]["changed"]}
     with pytest.raises(Declined, match="that file is its owner") as refused:
-        await daemon.desk.apply(made["id"], who="ada", consent="")
+        await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     assert refused.value.code == "document-owned"
 
 
@@ -167,7 +171,7 @@ async def test_documents_with_problems_are_told_with_their_place(daemon: Daemon)
         (POOL.replace("class", "clazz"), "documents-bad"),
     ):
         with pytest.raises(Declined) as refused:
-            await daemon.desk.plan(given(text), prune=False)
+            await daemon.desk.plan(given(text), prune=False, within=None)
         assert refused.value.code == code
         problems: Any = refused.value.more["problems"]
         assert {one["file"] for one in problems} == {"pool.yaml"}
@@ -185,8 +189,8 @@ async def test_prune_makes_orphans(daemon: Daemon, tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "state" / "documents").iterdir()] == [
         "ServerPool-more.yaml"
     ]
-    made = await daemon.desk.plan([], prune=True)
-    await daemon.desk.apply(made["id"], who="ada", consent="")
+    made = await daemon.desk.plan([], prune=True, within=None)
+    await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     assert not servers(daemon) & {"x1", "y1"}
     assert not (tmp_path / "state" / "documents").exists()
 
@@ -197,12 +201,14 @@ async def test_much_at_once_needs_consent(daemon: Daemon) -> None:
         f"{{name: x{n}, bmc: 192.0.2.{n}, zone: a, rack: r1}}" for n in range(100, 110)
     )
     await apply(daemon, POOL.replace("{name: x1, bmc: 192.0.2.211, zone: a, rack: r1}", many))
-    made = await daemon.desk.plan([], prune=True)
-    assert made["consent"]["id"].startswith("accept-")
+    made = await daemon.desk.plan([], prune=True, within=None)
+    asks = made["consent"]
+    assert asks is not None
+    assert asks["id"].startswith("accept-")
     with pytest.raises(Declined) as refused:
-        await daemon.desk.apply(made["id"], who="ada", consent="")
+        await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     assert refused.value.code == "consent-needed"
-    await daemon.desk.apply(made["id"], who="ada", consent=made["consent"]["id"])
+    await daemon.desk.apply(made["id"], who="ada", consent=asks["id"], within=None)
     assert "x100" not in servers(daemon)
 
 
@@ -212,10 +218,10 @@ async def test_files_that_went_bad_in_between_change_nothing(
     """If the daemon's own files cannot be read any more, the old set stays in force."""
     await apply(daemon, POOL)
     other = POOL.replace("spare", "more").replace("x1", "y1").replace(".211", ".212")
-    made = await daemon.desk.plan(given(other), prune=False)
+    made = await daemon.desk.plan(given(other), prune=False, within=None)
     (tmp_path / "docs" / "bad.yaml").write_text("kind: [")
     with pytest.raises(Declined) as refused:
-        await daemon.desk.apply(made["id"], who="ada", consent="")
+        await daemon.desk.apply(made["id"], who="ada", consent="", within=None)
     assert refused.value.code == "documents-bad"
     assert [file.name for file in (tmp_path / "state" / "documents").iterdir()] == [
         "ServerPool-spare.yaml"
@@ -244,3 +250,77 @@ def test_a_crash_before_the_turn_leaves_the_old_set(tmp_path: Path) -> None:
     handed.tidy()
     assert [file.name for file in handed.folder.iterdir()] == ["Cluster-c.yaml"]
     assert not (tmp_path / ".documents-half").exists()
+
+
+def document(text: str) -> dict[str, Any]:
+    return yaml.safe_load(text)
+
+
+async def edit(daemon: Daemon, content: dict[str, Any] | None, **more: Any) -> Any:
+    asked = Edit("ServerPool", "spare", content, more.pop("expected", as_it_is))
+    told: Any = {"who": "ada", "consent": "", "within": None, **more}
+    return await daemon.desk.edit(asked, **told)
+
+
+def as_it_is(_now: object) -> bool:
+    return True
+
+
+async def test_one_document_is_put_and_taken_away(daemon: Daemon) -> None:
+    """A document that is put is in force and kept; taken away, it leaves orphans behind."""
+    pool = document(POOL)
+    told = await edit(daemon, pool)
+    assert (told["documents"], told["changed"]) == (["ServerPool/spare"], True)
+    assert Ref("serverpool", "spare") in daemon.state.declared.resources
+    told = await edit(daemon, None)
+    assert told["pruned"] == ["ServerPool/spare"]
+    assert Ref("serverpool", "spare") not in daemon.state.declared.resources
+    with pytest.raises(Declined) as refused:
+        await edit(daemon, None)
+    assert refused.value.code == "not-found"
+
+
+async def test_a_document_that_is_not_as_expected_stays(daemon: Daemon) -> None:
+    """What is there is shown to who decides; a no changes nothing."""
+    await edit(daemon, document(POOL))
+    shown: list[Any] = []
+
+    def no(now: object) -> bool:
+        shown.append(now)
+        return False
+
+    with pytest.raises(Declined) as refused:
+        await edit(daemon, None, expected=no)
+    assert refused.value.code == "document-changed"
+    assert shown[0]["metadata"] == {"name": "spare"}
+    assert Ref("serverpool", "spare") in daemon.state.declared.resources
+
+
+async def test_a_document_of_a_file_is_not_taken_away(daemon: Daemon) -> None:
+    """What stands in a file is changed there."""
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.edit(
+            Edit("region", "eu-1", None, as_it_is), who="ada", consent="", within=None
+        )
+    assert refused.value.code == "document-owned"
+
+
+async def test_whoever_is_limited_to_regions_changes_only_those(daemon: Daemon) -> None:
+    """Planning, applying, putting and taking away are refused where they touch another region."""
+    theirs, others = frozenset({"eu-1"}), frozenset({"eu-2"})
+    made = await daemon.desk.plan(given(POOL), prune=False, within=theirs)
+    for act in (
+        daemon.desk.plan(given(POOL), prune=False, within=others),
+        daemon.desk.apply(made["id"], who="ada", consent="", within=others),
+        edit(daemon, document(POOL), within=others),
+    ):
+        with pytest.raises(Declined) as refused:
+            await act
+        assert refused.value.code == "other-region"
+    await edit(daemon, document(POOL), within=theirs)
+    with pytest.raises(Declined) as refused:
+        await edit(daemon, None, within=others)
+    assert refused.value.code == "not-found"
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.plan([], prune=True, within=others)
+    assert refused.value.code == "other-region"

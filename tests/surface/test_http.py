@@ -297,7 +297,7 @@ async def test_metrics_token(panel: FakePanel, given: str | None, status: int) -
     ):
         assert answer.status == status
         if status == 401:
-            assert answer.headers["WWW-Authenticate"] == 'Bearer realm="metrics"'
+            assert answer.headers["WWW-Authenticate"] == 'Bearer realm="fleetd"'
             assert (await answer.json(content_type=None))["code"] == "unauthorized"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleetd.surface import ledger
+from fleetd.surface import answers, ledger
 from fleetd.vocabulary import Observation
 from tests.surface import panels
 from topology import catalogue_load
@@ -33,7 +33,7 @@ def flow(name: str = "exporter") -> Resource:
     return replace(panels.resource("credentialflow", name), spec={**spec, **rule})
 
 
-def book(*resources: Resource, **told: Mapping[str, Any]) -> list[dict[str, Any]]:
+def book(*resources: Resource, **told: Mapping[str, Any]) -> list[answers.Credential]:
     """The ledger of these things, of which drivers told this (`kind__name`)."""
     seen: dict[Ref, Observation] = {}
     for one in resources:
@@ -43,7 +43,7 @@ def book(*resources: Resource, **told: Mapping[str, Any]) -> list[dict[str, Any]
     return ledger.entries(panels.topology(*resources), CATALOGUE.get, seen.get, now=NOW)
 
 
-def of_flow(**told: Any) -> dict[str, Any]:
+def of_flow(**told: Any) -> answers.Credential:
     (item,) = book(flow(), credentialflow__exporter={"credentials": {"exporter": told}})
     return item
 
@@ -53,7 +53,7 @@ def test_a_flow_of_the_documents_is_in_it() -> None:
     item = of_flow(version=2, madeAt=day(-3), next=day(87), seen={"cp/billing/exporter": 2})
     assert item["where"] == ["openbao:billing/exporter"]
     assert (item["version"], item["ageSeconds"], item["state"]) == (2, 3 * 86400, "Good")
-    assert item["nextRotation"].startswith(f"{NOW + timedelta(days=87):%Y-%m-%d}")
+    assert str(item["nextRotation"]).startswith(f"{NOW + timedelta(days=87):%Y-%m-%d}")
     (use,) = item["usedBy"]
     assert (use["who"], use["version"]) == ("cp/billing/exporter", 2)
     assert item["stillOld"] == []

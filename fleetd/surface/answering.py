@@ -1,0 +1,193 @@
+"""
+From a request to an answer: who asks, whether they may, what they ask for, and in which form.
+
+One function serves every route of the table. The order is fixed: who, may they, how often, is it
+well-formed, do it. Nothing is done before all of that is known. Every answer passes
+`secrets.scrub`.
+"""
+
+import asyncio
+import gzip
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+from aiohttp import hdrs, web
+
+from fleetd import secrets
+from fleetd.surface import asking, etags, problems
+from fleetd.surface.desk import Desk
+from fleetd.surface.door import Buckets, Door, Knock
+from fleetd.surface.identity import NOBODY, Identity, Role, Scope
+from fleetd.surface.reach import Views
+from fleetd.surface.routes import JSON, Asked, Route
+
+Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
+CALLER: web.RequestKey[Identity] = web.RequestKey("caller", Identity)
+
+BODY_WITHIN = 20.0
+"""Seconds for a body of at most 1 MiB to arrive."""
+COMPRESSED_FROM = 1024
+"""Bytes; below, the header costs more than is saved."""
+THREAD_FROM = 64 * 1024
+"""Bytes; more takes milliseconds to compress, which the loop has not."""
+COOKIE = "__Host-fleetd"
+_ORIGINS = {"none", "same-origin"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """What all routes share."""
+
+    views: Views
+    door: Door
+    buckets: Buckets
+    strangers: Buckets
+    """For those who fail to prove who they are, by address."""
+    desk: Desk | None
+
+
+def respond(route: Route, house: House) -> Respond:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        caller = await admit(route, house, request)
+        asked = await _asked(route, house, request, caller)
+        assert route.handler is not None  # noqa: S101 -- the server answers the others itself
+        return await as_json(request, await route.handler(asked))
+
+    return answer
+
+
+async def admit(route: Route, house: House, request: web.Request) -> Identity:
+    """Who asks, if they may. Raises Refused."""
+    if route.role is Role.OPEN:
+        return NOBODY
+    address = request.remote or ""
+    try:
+        caller = await house.door.identify(_knock(request))
+    except problems.Refused as refused:
+        if refused.code == "unauthorized":
+            _limit(house.strangers, address)
+        raise
+    request[CALLER] = caller
+    _limit(house.buckets, f"{caller.how}:{caller.name}")
+    if caller.role < route.role:
+        raise problems.Refused(
+            "forbidden", f"this needs the role {route.role.word}, and you are {caller.role.word}"
+        )
+    if route.scope is Scope.FLEET and caller.regions is not None:
+        raise problems.Refused("forbidden", "this is for callers that are not limited to regions")
+    if route.writes:
+        _check_origin(request, caller)
+    return caller
+
+
+def _knock(request: web.Request) -> Knock:
+    scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    transport = request.transport
+    return Knock(
+        path=request.path,
+        host=request.headers.get(hdrs.HOST, ""),
+        bearer=given.strip() if scheme.lower() == "bearer" else "",
+        forwarded=hdrs.FORWARDED in request.headers or hdrs.X_FORWARDED_FOR in request.headers,
+        session=request.cookies.get(COOKIE, ""),
+        certificate=transport.get_extra_info("peercert") if transport is not None else None,
+    )
+
+
+def _limit(buckets: Buckets, caller: str) -> None:
+    wait = buckets.take(caller)
+    if wait:
+        after = str(math.ceil(wait))
+        raise problems.Refused(
+            "too-many-requests", f"try again in {after} s", headers={hdrs.RETRY_AFTER: after}
+        )
+
+
+def _check_origin(request: web.Request, caller: Identity) -> None:
+    """A browser says from which page a request comes; other programs say nothing."""
+    origin = request.headers.get(hdrs.ORIGIN)
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    own = origin is None or origin == f"{request.scheme}://{request.headers.get(hdrs.HOST, '')}"
+    if not own or site not in _ORIGINS:
+        raise problems.Refused("foreign-origin", "only pages of this server may write")
+    if caller.csrf and request.headers.get("X-CSRF-Token", "") != caller.csrf:
+        raise problems.Refused("csrf", "send X-CSRF-Token as /api/v1/whoami tells it")
+
+
+async def _asked(route: Route, house: House, request: web.Request, caller: Identity) -> Asked:
+    query = asking.query(request.query.items(), route.query)
+    given: Any = query
+    if route.body is not None:
+        if request.content_type != JSON:
+            raise problems.Refused("not-json", f"send Content-Type: {JSON}")
+        given = asking.body(await _read(request), route.body)
+    said = given.who if isinstance(given, asking.Body) else caller.name
+    return Asked(
+        panel=house.views.of(caller.regions),
+        caller=caller,
+        who=said if caller.how == "local" else caller.name,
+        path=request.match_info,
+        given=given,
+        query=query,
+        desk=house.desk,
+        match=request.headers.get(hdrs.IF_MATCH),
+        none_match=request.headers.get(hdrs.IF_NONE_MATCH),
+    )
+
+
+async def _read(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_WITHIN):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+
+
+async def as_json(request: web.Request, shape: Mapping[str, Any]) -> web.Response:
+    """The answer, unless the caller has it already. `now` is no part of what it says."""
+    told = dict(cast("Mapping[str, Any]", _clean(shape)))
+    now = told.pop("now", None)
+    body = secrets.scrub(msgspec.json.encode(told, enc_hook=str).decode()).encode()
+    tag = etags.of_bytes(body)
+    if now is not None:
+        end = b"," if told else b""
+        body = body[:-1] + end + b'"now":' + msgspec.json.encode(now) + b"}"
+    return await sent(request, body, tag)
+
+
+def _clean(shape: object) -> object:
+    return secrets.scrub_deep(shape) if secrets.REGISTRY else shape
+
+
+async def sent(request: web.Request, body: bytes, tag: str) -> web.Response:
+    """Bytes of JSON that have a tag, in the form that the caller can read."""
+    small = len(body) < COMPRESSED_FROM or not _takes_gzip(request)
+    headers = {
+        hdrs.ETAG: etags.header(tag, compressed=not small),
+        hdrs.VARY: "Accept-Encoding, Authorization, Cookie",
+    }
+    other = request.headers.get(hdrs.IF_NONE_MATCH)
+    reading = request.method in {"GET", "HEAD"}
+    if reading and other is not None and etags.names(other, tag, what="If-None-Match"):
+        return web.Response(status=304, headers=headers)
+    if not small:
+        headers[hdrs.CONTENT_ENCODING] = "gzip"
+        if len(body) < THREAD_FROM:
+            body = _compressed(body)
+        else:
+            body = await asyncio.to_thread(_compressed, body)
+    return web.Response(body=body, content_type=JSON, charset="utf-8", headers=headers)
+
+
+def _compressed(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=4, mtime=0)
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    for piece in request.headers.get(hdrs.ACCEPT_ENCODING, "").lower().split(","):
+        name, _, weight = piece.partition(";")
+        if name.strip() in {"gzip", "*"}:
+            return weight.replace(" ", "").removeprefix("q=").strip("0.") != "" or not weight
+    return False

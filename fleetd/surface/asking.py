@@ -1,0 +1,199 @@
+"""
+What can be asked and told over HTTP, as types: parameters and bodies, with their limits.
+
+Everything is checked by one of these before anybody sees it, and what is not in the type is
+refused: a misspelt `dryRun` must not retire a cluster. OpenAPI is generated from them, so a
+description here is what a user reads. Not here: what is answered (`answers`).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+import msgspec
+from msgspec import Meta
+
+from fleetd.surface import problems
+
+DEPTH_MAX = 64
+LIMIT = 100
+LIMIT_MAX = 1000
+NUMBER_MAX = 2**62
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+T = TypeVar("T")
+
+_Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="How many at most.")]
+_Seq = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+_Word = Annotated[str, Meta(max_length=253)]
+_Text = Annotated[str, Meta(min_length=1, max_length=300)]
+_Region = Annotated[str | None, Meta(description="Only this region.")]
+_About = Annotated[
+    Annotated[str, Meta(pattern=r"^[^/]+/.+$", max_length=507)] | None,
+    Meta(description="Only about this thing, KIND/NAME."),
+]
+Flag = Literal["true", "false"]
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Parameters; a route without any has this."""
+
+
+class InRegion(Query, frozen=True):
+    region: _Region = None
+
+
+class Resources(Query, frozen=True):
+    kind: Annotated[_Word | None, Meta(description="Only of this kind.")] = None
+    region: _Region = None
+    cluster: Annotated[_Word | None, Meta(description="Only this cluster and what is on it.")] = (
+        None
+    )
+    ready: Annotated[
+        Annotated[str, Meta(pattern="^([Tt]rue|[Ff]alse|[Uu]nknown)$")] | None,
+        Meta(description="Only in this state: true, false or unknown."),
+    ] = None
+    reason: Annotated[
+        _Word | None, Meta(description="Only with this reason of the Ready condition.")
+    ] = None
+    q: Annotated[_Word, Meta(description="Only with this text in KIND/NAME.")] = ""
+    limit: _Limit = LIMIT
+    continue_: Annotated[
+        Annotated[str, Meta(pattern="^[0-9a-f]{0,16}-[0-9]{1,11}$")] | None,
+        Meta(description="Go on where a list ended: the `continue` of its last page."),
+    ] = msgspec.field(default=None, name="continue")
+
+
+class Events(Query, frozen=True):
+    for_: _About = msgspec.field(default=None, name="for")
+    after: Annotated[_Seq, Meta(description="Only with a higher number than this.")] = 0
+    limit: _Limit = LIMIT
+    continue_: Annotated[
+        _Seq | None, Meta(description="Go on where a list ended: the `continue` of its last page.")
+    ] = msgspec.field(default=None, name="continue")
+    newest: Annotated[Flag, Meta(description="Newest first, instead of oldest first.")] = "false"
+
+
+class Watch(Query, frozen=True):
+    for_: _About = msgspec.field(default=None, name="for")
+    region: _Region = None
+    after: Annotated[
+        _Seq | None,
+        Meta(description="Begin after this number; Last-Event-ID, if sent, is stronger."),
+    ] = None
+
+
+class Edit(Query, frozen=True):
+    consent: Annotated[
+        _Word, Meta(description="Agree to a change of much at once: the id that a refusal named.")
+    ] = ""
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    who: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            pattern=r"^[\w.@+-]+$",
+            description="Who says it, where nobody is asked for a proof: on this machine. A caller "
+            "who proved who they are is called by that name, whatever stands here.",
+        ),
+    ] = "local"
+
+
+class BeginPause(Body, frozen=True):
+    scope: Annotated[
+        _Text, Meta(description="all, region:NAME, kind:KIND, or KIND/NAME of one thing.")
+    ]
+    reason: Annotated[_Text, Meta(description="Shown wherever the pause is shown.")]
+
+
+class Resume(Body, frozen=True):
+    scope: Annotated[_Text, Meta(description="As it was named when it was paused.")]
+
+
+class Decision(Body, frozen=True):
+    decision: Literal["approve", "reject"]
+
+
+class Retire(Body, frozen=True):
+    kind: _Text
+    name: _Text
+    dry_run: Annotated[bool, Meta(description="Only say what would go.")] = False
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    file: Annotated[_Text, Meta(description="As its owner calls it.")]
+    text: Annotated[str, Meta(description="YAML, one or more documents.")]
+    folder: Annotated[
+        str,
+        Meta(
+            pattern=r"^/",
+            max_length=4096,
+            description="Where the relative files that its documents name are found.",
+        ),
+    ]
+
+
+class MakePlan(Body, frozen=True):
+    documents: Annotated[list[File], Meta(max_length=10_000)]
+    prune: Annotated[
+        bool, Meta(description="Take away what was applied earlier and is not sent now.")
+    ] = False
+
+
+class Apply(Body, frozen=True):
+    consent: Annotated[str, Meta(description="Agree to a change of much at once.")] = ""
+
+
+Document = dict[str, Any]
+
+
+def query(given: Iterable[tuple[str, str]], kind: type[T]) -> T:
+    """Parameters as they were sent become their type. Raises Refused."""
+    known = {field.encode_name: field for field in msgspec.structs.fields(cast("Any", kind))}
+    found: dict[str, str] = {}
+    for name, value in given:
+        if name not in known:
+            offered = f"; there are {', '.join(known)}" if known else ""
+            raise problems.Refused("unknown-parameter", f"{name[:40]} is not a parameter{offered}")
+        if name in found:
+            raise problems.Refused("bad-parameter", f"{name} is given twice")
+        found[name] = value
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as wrong:
+        raise problems.Refused("bad-parameter", _about(str(wrong), kind)) from None
+
+
+def _about(complaint: str, kind: type) -> str:
+    """In the words of the parameter's description: `Expected ... - at `$.limit`` is not for people
+    who never saw the type."""
+    text, _, place = complaint.partition(" - at ")
+    name = place.strip("`").removeprefix("$.")
+    schema = msgspec.json.schema(kind)
+    properties = cast("Mapping[str, Any]", next(iter(schema["$defs"].values()))["properties"])
+    told = cast("Mapping[str, Any]", properties.get(name, {}))
+    return f"{name}: {text}. {told.get('description', '')}".strip()
+
+
+def body(data: bytes, kind: type[T]) -> T:
+    """A body as it was sent becomes its type. Raises Refused."""
+    if _depth(data) > DEPTH_MAX:
+        raise problems.Refused("too-deep")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
+        raise problems.Refused("bad-body", str(wrong)) from None
+
+
+def _depth(data: bytes) -> int:
+    """How deep brackets nest outside of text."""
+    deepest = depth = 0
+    for byte in _STRINGS.sub(b"", data):
+        if byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
