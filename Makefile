@@ -46,9 +46,12 @@ generate: $(STAMP)  ## write the generated files anew: schemas, CRDs, reference 
 	$(BIN)/python -m fleetd.surface.metrics --write
 	$(BIN)/python -m fleetd.surface.openapi --write
 
-lock:  ## refresh the lock file with hashes (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-find-links \
-	  --no-emit-index-url --no-header --extra dev pyproject.toml -o requirements/dev.lock
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-find-links \
+	  --no-emit-index-url --no-header pyproject.toml
+
+lock:  ## refresh the lock files with hashes (needs uv)
+	$(LOCK) --extra dev -o requirements/dev.lock
+	$(LOCK) --extra uvloop -c requirements/dev.lock -o requirements/run.lock
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -28,8 +28,10 @@ from fleetd.daemon.documents import Documents
 from fleetd.daemon.drafts import Source
 from fleetd.daemon.handed import Handed
 from fleetd.daemon.keeper import Keeper
+from fleetd.doctor import Doctor, Files, Finding
 from fleetd.engine import loading
 from fleetd.net import Network, Passage, RealNetwork
+from fleetd.notify import Manager
 from fleetd.settings import Settings, StoreKind
 from fleetd.sim import build
 from fleetd.sim.keys import Keys
@@ -129,7 +131,8 @@ class Daemon:
         self._settings = settings
         self._clock = time
         self._lag = 0.0
-        self._net, keys = _outside(settings, time)
+        self._manager = Manager(os.environ)
+        self._net, keys = outside(settings, time)
         self.store = _store(settings)
         durable = settings.store is not StoreKind.MEMORY
         handed = Handed(settings.state)
@@ -182,9 +185,14 @@ class Daemon:
             cut_off = await self._body.restore()
             async with self._listening() as server, asyncio.TaskGroup() as group:
                 _log.info("serving", address=server.url, cut_off=cut_off)
-                measuring = group.create_task(self._measure_lag(), name="lag")
+                self._manager.ready(f"serves {server.url}")
+                beside = [
+                    group.create_task(self._measure_lag(), name="lag"),
+                    group.create_task(self._sign_of_life(stop), name="sign of life"),
+                ]
                 await self._body.run(stop)
-                measuring.cancel()
+                for one in beside:
+                    one.cancel()
         finally:
             await self._net.close()
             await self.store.close()
@@ -198,6 +206,17 @@ class Daemon:
             self.window, self._settings.listen, desk=self.desk, metrics_token=token
         ) as server:
             yield server
+
+    async def _sign_of_life(self, stop: asyncio.Event) -> None:
+        """By the loop itself: one that stands still gives none, and is started again."""
+        while self._manager.watch is not None:
+            resources = len(self.state.view.topology.resources)
+            self._manager.alive(f"looks after {resources} things")
+            with contextlib.suppress(TimeoutError):
+                # The manager's time is that of the wall.
+                await asyncio.wait_for(stop.wait(), self._manager.watch * self._settings.pace)
+                self._manager.stopping()
+                return
 
     async def _measure_lag(self) -> None:
         """How late a timer of one second is: the time that something held the loop."""
@@ -214,7 +233,7 @@ def _taken(door: Door) -> None:
     door.taken()
 
 
-def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeeper | None]:
+def outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeeper | None]:
     """The ways out, and what reads secrets if that is not the documents' own files: into the real
     world, or into a simulated one that is made here, of the documents as they are now."""
     if settings.sim is None:
@@ -230,6 +249,22 @@ def _outside(settings: Settings, time: clock.Clock) -> tuple[Network, SecretKeep
         )
     world = build.build(topology, settings.sim, time.now())
     return SimNetwork(world, build.lasting(world)), Keys(world, topology)
+
+
+def examine(settings: Settings) -> Sequence[Finding]:
+    """What `fleetd doctor` finds."""
+    time = clock.SystemClock()
+
+    async def look() -> Sequence[Finding]:
+        net, keys = outside(settings, time)
+        files = Files(os.environ, Path.cwd())
+        try:
+            doctor = Doctor(settings=settings, net=net, clock=time, keeper=keys or files)
+            return await doctor.look()
+        finally:
+            await net.close()
+
+    return asyncio.run(look())
 
 
 def _store(settings: Settings) -> Store:

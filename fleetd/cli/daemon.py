@@ -1,5 +1,5 @@
 """
-`fleetd`: serve, and show its settings.
+`fleetd`: serve, show its settings, and look what is wrong.
 
 Every setting is a flag of both commands; the flags are made from `fleetd.settings`. Nothing of
 the engine is imported before it is needed, so `--help` answers at once.
@@ -179,6 +179,46 @@ def config_command(config: Path | None, output: str, **given: Any) -> None:  # n
         click.echo(_toml(found, loaded.sources), nl=False)
     else:
         _text(found, loaded.sources)
+
+
+@fleetd_command.command(name="doctor", cls=_Command)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Shape of the answer.",
+)
+@_with_settings
+def doctor_command(config: Path | None, output: str, **given: Any) -> None:  # noqa: ANN401
+    """Look at this host, the settings, the documents and every far side, and say what is wrong.
+
+    Takes the same options as `serve` and changes nothing. Ends with 1 if something is bad.
+
+    \b
+    Example:
+      fleetd doctor --config /etc/fleetd/fleetd.toml
+    """  # noqa: D301 -- click wants the sign itself
+    loaded = _load(config, given)
+    from fleetd import app  # noqa: PLC0415 -- late, as in serve
+
+    found = app.examine(loaded.settings)
+    if output == "json":
+        click.echo(json.dumps({"findings": [one._asdict() for one in found]}, indent=2))
+    else:
+        for one in found:
+            click.echo(_finding(one))
+    bad = sum(one.level == "bad" for one in found)
+    if output == "text":
+        click.echo(f"{bad} bad" if bad else "nothing is wrong")
+    ending.leave(1 if bad else 0)
+
+
+def _finding(one: Any) -> str:  # noqa: ANN401 -- its module is imported late
+    colours = {"ok": "green", "note": "yellow", "bad": "red"}
+    sign = click.style(f"{one.level.value:<5}", fg=colours[one.level.value], bold=True)
+    advice = f"; {one.advice}" if one.advice else ""
+    return f"{sign}{one.what}: {one.message}{advice}"
 
 
 def _get(tree: settings.Settings, name: str) -> object:
