@@ -22,10 +22,10 @@ test: $(STAMP)  ## all tests that need nothing but Python
 parts: $(STAMP)  ## build the real servers that are missing, once; PART=etcd for one (needs Go)
 	@$(BIN)/python -m tests.real.build $(PART)
 
-test-real: $(STAMP)  ## make parts, then the tests against real servers
+test-real: $(VENV)/.browser  ## make parts, then the tests against real servers
 	@$(BIN)/python -m tests.real.run
 
-check: $(STAMP)  ## format, lint, types, layers, tidy rules, generated files, docs
+check: $(VENV)/.browser  ## format, lint, types, layers, tidy rules, generated files, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -52,6 +52,7 @@ LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-
 lock:  ## refresh the lock files with hashes (needs uv)
 	$(LOCK) --extra dev -o requirements/dev.lock
 	$(LOCK) --extra uvloop -c requirements/dev.lock -o requirements/run.lock
+	$(LOCK) --extra dev --extra browser -c requirements/dev.lock -o requirements/browser.lock
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
@@ -62,4 +63,9 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# What drives a browser is large; `make demo` and `make test` do without.
+$(VENV)/.browser: $(STAMP) requirements/browser.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.lock
 	@touch $@

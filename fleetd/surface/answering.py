@@ -21,6 +21,7 @@ from fleetd.surface import asking, etags, problems
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import Buckets, Door, Knock
 from fleetd.surface.identity import NOBODY, Identity, Role, Scope
+from fleetd.surface.kept import Kept
 from fleetd.surface.reach import Views
 from fleetd.surface.routes import JSON, Asked, Route
 
@@ -42,6 +43,7 @@ class House:
     """What all routes share."""
 
     views: Views
+    kept: Kept
     door: Door
     buckets: Buckets
     strangers: Buckets
@@ -126,6 +128,7 @@ async def _asked(route: Route, house: House, request: web.Request, caller: Ident
     said = given.who if isinstance(given, asking.Body) else caller.name
     return Asked(
         panel=house.views.of(caller.regions),
+        kept=house.kept,
         caller=caller,
         who=said if caller.how == "local" else caller.name,
         path=request.match_info,

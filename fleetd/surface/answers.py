@@ -16,6 +16,14 @@ RefText = Annotated[
     str, msgspec.Meta(title="RefText", description="KIND/NAME of a thing, e.g. cluster/hv.")
 ]
 Status = Literal["True", "False", "Unknown"]
+Doing = Annotated[
+    Literal["failing", "unknown", "moving", "waiting", "absent", "ready"],
+    msgspec.Meta(
+        title="Doing",
+        description="What a thing is doing, by its condition and its plan. Moving: somebody works "
+        "on it. Waiting: its turn has not come, because of something else.",
+    ),
+]
 Plain = Mapping[str, Any]
 
 
@@ -78,6 +86,7 @@ class Resource(TypedDict):
     rank: int
     owner: RefText | None
     ready: Ready
+    state: Doing
     observedAt: Moment | None
 
 
@@ -216,6 +225,7 @@ class Neighbour(TypedDict):
     ref: RefText
     why: str | None
     ready: Ready
+    state: Doing
 
 
 class Limit(TypedDict):
@@ -268,6 +278,52 @@ class Node(TypedDict):
     ready: Ready
     current: bool
     plan: Said | None
+
+
+class Box(TypedDict):
+    """A document with all that was compiled from it, as one."""
+
+    id: RefText
+    kind: str
+    name: str
+    role: str | None
+    version: str | None
+    zones: list[str]
+    ready: Ready
+    state: Doing
+    plan: Said | None
+    total: int
+    states: dict[str, int]
+
+
+class Arrow(TypedDict):
+    """Something of the source needs something of the target; `direct`: the documents themselves."""
+
+    source: RefText
+    target: RefText
+    direct: bool
+
+
+class Picture(TypedDict):
+    region: str
+    digest: str
+    boxes: list[Box]
+    arrows: list[Arrow]
+    now: Moment | None
+
+
+class Hit(TypedDict):
+    kind: str
+    name: str
+    region: str
+    ready: Ready
+    state: Doing
+
+
+class Hits(TypedDict):
+    """The best first."""
+
+    items: list[Hit]
 
 
 class Edge(TypedDict):

@@ -8,10 +8,10 @@ stops the loop. A page may therefore be short or empty and still have a `continu
 
 import difflib
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
-from fleetd.surface import answers, asking, ledger, problems, shapes
+from fleetd.surface import answers, asking, etags, finder, ledger, picture, problems, shapes
 from fleetd.surface.panel import Panel
 from fleetd.surface.routes import Asked
 from fleetd.vocabulary import Condition, Truth
@@ -81,14 +81,15 @@ def _conditions(panel: Panel, ref: Ref) -> list[Condition]:
 async def resources(ask: Asked) -> answers.Resources:
     panel, query = ask.panel, ask.as_(asking.Resources)
     wanted = Truth(query.ready.capitalize()) if query.ready is not None else None
-    topology = panel.topology()
-    start = _resume(query.continue_, topology)
+    whole = panel.topology()
+    name, among = _among(whole, query)
+    start = _resume(query.continue_, name)
     items: list[answers.Resource] = []
     at = start
-    rest = itertools.islice(topology.resources.values(), start, start + SCAN_MAX)
-    for one in rest:
+    for found in itertools.islice(among, start, start + SCAN_MAX):
         at += 1
-        judged = panel.ready(one.ref)
+        one = whole.resources[found]
+        judged = panel.ready(found)
         truth = judged.truth if judged else Truth.UNKNOWN
         reason = judged.reason if judged else "NotJudged"
         if (
@@ -96,12 +97,33 @@ async def resources(ask: Asked) -> answers.Resources:
             and query.reason in {None, reason}
             and _matches(one, query)
         ):
-            items.append(shapes.resource(one, judged, panel.seen(one.ref)))
+            items.append(_line(ask, one))
             if len(items) == query.limit:
                 break
-    more = at < len(topology.resources)
-    token = f"{topology.digest[:16]}-{at}" if more else None
+    token = f"{name}-{at}" if at < len(among) else None
     return {"items": items, "continue": token, "now": _now(panel)}
+
+
+def _line(ask: Asked, one: Resource) -> answers.Resource:
+    planned = ask.kept.said(one.region).get(one.ref)
+    return shapes.resource(one, ask.panel.ready(one.ref), ask.panel.seen(one.ref), planned)
+
+
+def _among(whole: Topology, query: asking.Resources) -> tuple[str, Collection[Ref]]:
+    """The shortest list that has all that is asked for, and a name for it: a `continue` counts
+    places in one list, and means nothing in another."""
+    owner = whole.resources.get(ref(query.owner)) if query.owner else None
+    region = query.region or (owner.region if owner is not None else None)
+    if region is not None:
+        return _name(whole, f"region {region}"), whole.regions.get(region, ())
+    if query.kind is not None:
+        kind = query.kind.lower()
+        return _name(whole, f"kind {kind}"), whole.kinds.get(kind, ())
+    return _name(whole, ""), whole.resources
+
+
+def _name(whole: Topology, which: str) -> str:
+    return etags.of_bytes(f"{whole.digest} {which}".encode())[:16]
 
 
 async def resource(ask: Asked) -> answers.Thing:
@@ -114,7 +136,7 @@ async def resource(ask: Asked) -> answers.Thing:
     newest = await panel.events(ref=ref, newest=True, limit=EVENTS_SHOWN)
     needed_by = topology.needed_by.get(ref, ())
     return {
-        **shapes.resource(want, panel.ready(ref), seen),
+        **_line(ask, want),
         "now": _now(panel),
         "orphan": ref not in topology.resources,
         "retired": want.absent,
@@ -128,8 +150,8 @@ async def resource(ask: Asked) -> answers.Thing:
         "needs": shapes.refs(want.needs),
         "neededBy": shapes.refs(needed_by),
         "neighbours": [
-            *_neighbours(panel, "needs", ref, want.needs),
-            *_neighbours(panel, "neededBy", ref, needed_by),
+            *_neighbours(ask, "needs", ref, want.needs),
+            *_neighbours(ask, "neededBy", ref, needed_by),
         ],
         "limits": shapes.limits(want.limits),
         "domains": list(want.domains),
@@ -154,8 +176,10 @@ def _unknown(panel: Panel, ref: Ref) -> problems.Refused:
 
 
 def _neighbours(
-    panel: Panel, relation: Literal["needs", "neededBy"], ref: Ref, others: Iterable[Ref]
+    ask: Asked, relation: Literal["needs", "neededBy"], ref: Ref, others: Iterable[Ref]
 ) -> list[answers.Neighbour]:
+    panel = ask.panel
+
     def bad_first(other: Ref) -> tuple[bool, Ref]:
         judged = panel.ready(other)
         return judged is not None and judged.truth is Truth.TRUE, other
@@ -167,9 +191,16 @@ def _neighbours(
             "why": (panel.because(ref, other) if relation == "needs" else panel.because(other, ref))
             or None,
             "ready": shapes.ready(panel.ready(other)),
+            "state": _doing(ask, other),
         }
         for other in sorted(others, key=bad_first)[:NEIGHBOURS_MAX]
     ]
+
+
+def _doing(ask: Asked, ref: Ref) -> answers.Doing:
+    known = ask.panel.topology().resources.get(ref)
+    planned = ask.kept.said(known.region).get(ref) if known is not None else None
+    return shapes.doing(ask.panel.ready(ref), planned)
 
 
 async def kinds(ask: Asked) -> answers.Kinds:
@@ -186,7 +217,7 @@ async def orphans(ask: Asked) -> answers.Orphans:
     panel, region = ask.panel, ask.as_(asking.InRegion).region
     retired = panel.retired()
     items: list[answers.Orphan] = [
-        {**shapes.resource(one, panel.ready(ref), panel.seen(ref)), "retired": ref in retired}
+        {**_line(ask, one), "retired": ref in retired}
         for ref, one in sorted(panel.orphans().items())
         if region in {None, one.region}
     ]
@@ -236,12 +267,36 @@ def _node(panel: Panel, one: Resource, said: answers.Said | None) -> answers.Nod
     }
 
 
+async def picture_of(ask: Asked) -> answers.Picture:
+    region = ask.path["region"]
+    _check_region(ask.panel, region)
+    return picture.draw(ask.panel, region, ask.kept.sketch(region), ask.kept.said(region))
+
+
+async def search(ask: Asked) -> answers.Hits:
+    query, resources = ask.as_(asking.Search), ask.panel.topology().resources
+    found = finder.find(await ask.kept.index(), query.q, query.limit, resources)
+    return {
+        "items": [
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "region": resources[one].region,
+                "ready": shapes.ready(ask.panel.ready(one)),
+                "state": _doing(ask, one),
+            }
+            for one in found
+        ]
+    }
+
+
 async def plan(ask: Asked) -> answers.Plans:
-    panel, region = ask.panel, ask.as_(asking.InRegion).region
+    panel, query = ask.panel, ask.as_(asking.PlanOf)
+    region, brief = query.region, query.brief == "true"
     _check_region(panel, region)
     known = sorted(panel.topology().regions)
     plans = [panel.plan(name) for name in known if region in {None, name}]
-    return {"plans": [shapes.plan(one) for one in plans if one is not None]}
+    return {"plans": [shapes.plan(one, brief=brief) for one in plans if one is not None]}
 
 
 async def events(ask: Asked) -> answers.Events:
@@ -293,12 +348,15 @@ async def whoami(ask: Asked) -> answers.Caller:
     }
 
 
-def _resume(token: str | None, whole: Topology) -> int:
+def _resume(token: str | None, list_: str) -> int:
     if token is None:
         return 0
-    digest, _, place = token.rpartition("-")
-    if digest != whole.digest[:16]:
-        raise problems.Refused("continue-expired", "new documents were accepted; begin again")
+    name, _, place = token.rpartition("-")
+    if name != list_:
+        raise problems.Refused(
+            "continue-expired",
+            "new documents were accepted, or the filters are others; begin again",
+        )
     return int(place)
 
 
@@ -313,5 +371,7 @@ def _matches(one: Resource, query: asking.Resources) -> bool:
         and one.ref != ("cluster", cluster)
         and (f"cluster:{cluster}" not in (one.backend, *one.domains))
     ):
+        return False
+    if query.owner is not None and str(one.owner) != query.owner:
         return False
     return query.q.lower() in str(one.ref).lower()

@@ -42,12 +42,24 @@ class InRegion(Query, frozen=True):
     region: _Region = None
 
 
+class PlanOf(InRegion, frozen=True):
+    brief: Annotated[Flag, Meta(description="Without what each step would send.")] = "false"
+
+
+class Search(Query, frozen=True):
+    q: Annotated[_Text, Meta(description="Words that are all in KIND/NAME, in any order.")]
+    limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20
+
+
 class Resources(Query, frozen=True):
     kind: Annotated[_Word | None, Meta(description="Only of this kind.")] = None
     region: _Region = None
     cluster: Annotated[_Word | None, Meta(description="Only this cluster and what is on it.")] = (
         None
     )
+    owner: Annotated[
+        _Word | None, Meta(description="Only what was compiled from this document, KIND/NAME.")
+    ] = None
     ready: Annotated[
         Annotated[str, Meta(pattern="^([Tt]rue|[Ff]alse|[Uu]nknown)$")] | None,
         Meta(description="Only in this state: true, false or unknown."),

@@ -19,11 +19,12 @@ from aiohttp.typedefs import Middleware
 
 from fleetd import clock, errors, secrets
 from fleetd.settings import Address
-from fleetd.surface import answering, etags, metrics, openapi, problems, table
+from fleetd.surface import answering, etags, metrics, openapi, page, problems, table
 from fleetd.surface.answering import House, Respond
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import Buckets, Door, LocalDoor, Rate
 from fleetd.surface.identity import NOBODY
+from fleetd.surface.kept import Kept
 from fleetd.surface.panel import Panel
 from fleetd.surface.reach import Views
 from fleetd.surface.routes import Route
@@ -78,6 +79,7 @@ async def serving(
     time = clock.SystemClock()
     house = House(
         views=Views(panel),
+        kept=Kept(panel),
         door=door or LocalDoor(),
         buckets=Buckets(rate, time),
         strangers=Buckets(STRANGERS, time),
@@ -141,7 +143,20 @@ def _own(
         "ready": _readyz(house),
         "metrics": _metrics(house, by_name["metrics"], token),
         "openapi": _openapi(by_name.values()),
+        **_page(),
     }
+
+
+def _page() -> Mapping[str, Respond]:
+    files = page.load()
+
+    async def index(request: web.Request) -> web.Response:
+        return page.answer(files, page.INDEX, request)
+
+    async def asset(request: web.Request) -> web.Response:
+        return page.answer(files, "/".join(request.match_info.values()), request)
+
+    return {"page": index, "asset": asset, "assetInFolder": asset}
 
 
 def _identified(ids: Iterator[str]) -> Middleware:

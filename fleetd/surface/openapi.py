@@ -24,6 +24,8 @@ IN_PATH = {
     "name": "Its name.",
     "region": "Name of the region.",
     "id": "As a plan or an answer names it.",
+    "file": "Name of the file.",
+    "folder": "Its folder.",
 }
 TAGS = {
     "server": "The server itself",

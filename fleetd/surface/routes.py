@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 from fleetd.surface import asking, problems
 from fleetd.surface.desk import Desk
 from fleetd.surface.identity import Identity, Role, Scope
+from fleetd.surface.kept import Kept
 from fleetd.surface.panel import Panel
 from topology.resource import Ref
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 TEXT = "text/plain"
+HTML = "text/html"
+ANY = "*/*"
 T = TypeVar("T")
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -30,6 +33,7 @@ class Asked:
     panel: Panel
     """As far as the caller may see."""
     caller: Identity
+    kept: Kept
     who: str
     """How the caller is called in history."""
     path: Mapping[str, str]

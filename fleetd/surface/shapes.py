@@ -17,6 +17,7 @@ from fleetd.store.base import Recorded
 from fleetd.surface import answers
 from fleetd.surface.desk import Owned
 from fleetd.vocabulary import (
+    ABSENT,
     Condition,
     Done,
     Ending,
@@ -26,6 +27,7 @@ from fleetd.vocabulary import (
     Observation,
     Plan,
     Step,
+    Truth,
     Wait,
     Waiting,
 )
@@ -68,7 +70,12 @@ def ready(one: Condition | None) -> answers.Ready:
     }
 
 
-def resource(one: Resource, judged: Condition | None, seen: Observation | None) -> answers.Resource:
+def resource(
+    one: Resource,
+    judged: Condition | None,
+    seen: Observation | None,
+    planned: answers.Said | None,
+) -> answers.Resource:
     """One line of a list."""
     return {
         "kind": one.ref.kind,
@@ -80,8 +87,22 @@ def resource(one: Resource, judged: Condition | None, seen: Observation | None) 
         "rank": one.rank,
         "owner": str(one.owner) if one.owner else None,
         "ready": ready(judged),
+        "state": doing(judged, planned),
         "observedAt": moment(seen.at) if seen else None,
     }
+
+
+def doing(judged: Condition | None, planned: answers.Said | None) -> answers.Doing:
+    """What the plan works on is moving, whatever it looks like."""
+    if judged is not None and judged.truth is Truth.TRUE:
+        return "ready"
+    if planned is not None and planned["state"] != "held":
+        return "moving"
+    if planned is not None and planned["blocker"] is not None:
+        return "waiting"
+    if judged is None or judged.truth is Truth.UNKNOWN:
+        return "unknown"
+    return "absent" if judged.reason == ABSENT else "failing"
 
 
 def observation(one: Observation | None) -> answers.Observation | None:
@@ -90,13 +111,13 @@ def observation(one: Observation | None) -> answers.Observation | None:
     return {"at": moment(one.at), "facts": one.facts, "error": one.error or None}
 
 
-def step(one: Step) -> answers.Step:
+def step(one: Step, *, brief: bool = False) -> answers.Step:
     return {
         "id": one.id,
         "ref": str(one.ref),
         "verb": one.verb,
         "why": one.why,
-        "args": one.args,
+        "args": {} if brief else one.args,
         "deadlineSeconds": one.deadline.total_seconds(),
         "generation": one.generation,
         "disrupts": refs(one.disrupts),
@@ -105,7 +126,7 @@ def step(one: Step) -> answers.Step:
     }
 
 
-def hold(one: Hold) -> answers.Hold:
+def hold(one: Hold, *, brief: bool = False) -> answers.Hold:
     return {
         "ref": str(one.ref),
         "reason": one.reason.value,
@@ -113,7 +134,7 @@ def hold(one: Hold) -> answers.Hold:
         "blocker": str(one.blocker) if one.blocker else None,
         "approval": one.approval or None,
         "until": moment(one.until),
-        "steps": [step(inner) for inner in one.steps],
+        "steps": [step(inner, brief=brief) for inner in one.steps],
     }
 
 
@@ -126,14 +147,15 @@ def wait(one: Wait) -> answers.Wait:
     }
 
 
-def plan(one: Plan) -> answers.Plan:
+def plan(one: Plan, *, brief: bool = False) -> answers.Plan:
+    """`brief`: without what each step would send."""
     return {
         "id": one.id,
         "region": one.region,
         "topology": one.topology,
         "again": moment(one.again),
-        "steps": [step(inner) for inner in one.steps],
-        "holds": [hold(inner) for inner in one.holds],
+        "steps": [step(inner, brief=brief) for inner in one.steps],
+        "holds": [hold(inner, brief=brief) for inner in one.holds],
         "waits": [wait(inner) for inner in one.waits],
     }
 

@@ -59,6 +59,32 @@ _SERVER = (
         tag="server",
     ),
     _get(
+        path="/",
+        name="page",
+        summary="The web page",
+        about="Files only: what they show is asked for by the browser, as its user.",
+        role=Role.OPEN,
+        scope=Scope.NONE,
+        media=routes.HTML,
+        tag="server",
+    ),
+    *(
+        _get(
+            path=path,
+            name=name,
+            summary="A file of the web page",
+            role=Role.OPEN,
+            scope=Scope.NONE,
+            media=routes.ANY,
+            codes=("not-found",),
+            tag="server",
+        )
+        for path, name in (
+            ("/assets/{file}", "asset"),
+            ("/assets/{folder}/{file}", "assetInFolder"),
+        )
+    ),
+    _get(
         path=f"{V1}/whoami",
         name="whoami",
         summary="Who you are here",
@@ -114,10 +140,27 @@ _READ = (
         codes=("not-found",),
     ),
     _get(
+        path=f"{V1}/picture/{{region}}",
+        name="getPicture",
+        summary="A region folded to its documents, for drawing",
+        about="One box for each cluster, pool and cloud, with counts of what it consists of.",
+        answer=answers.Picture,
+        handler=api.picture_of,
+        codes=("not-found",),
+    ),
+    _get(
+        path=f"{V1}/search",
+        name="search",
+        summary="Anything by a part of its name, the best first",
+        query=asking.Search,
+        answer=answers.Hits,
+        handler=api.search,
+    ),
+    _get(
         path=f"{V1}/plan",
         name="getPlan",
         summary="What is to be done now, in each region",
-        query=asking.InRegion,
+        query=asking.PlanOf,
         answer=answers.Plans,
         handler=api.plan,
         codes=("not-found",),

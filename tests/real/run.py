@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import ExitStack
 
-from tests.real import build, lab
+from tests.real import build, chromium, lab
 from tests.tidy import files
 
 WORKERS = "4"
@@ -32,6 +32,8 @@ def marked() -> list[str]:
 
 def main() -> int:
     failed = build.build_all(lab.PROGRAMS, sys.stdout)
+    if chromium.install(sys.stdout) is None:
+        failed["chromium"] = chromium.HOW
     required = os.environ.get(lab.REQUIRED) == "1"
     if failed and required:
         print(f"test-real: {', '.join(failed)} cannot be built, and {lab.REQUIRED} is set")

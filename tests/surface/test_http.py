@@ -127,11 +127,28 @@ async def test_a_rare_filter_is_answered_in_parts(
 ) -> None:
     """No request walks further than its bound; an empty page still leads on."""
     monkeypatch.setattr(api, "SCAN_MAX", 3)
-    _, first, _ = await ask("/api/v1/resources?kind=region")
+    _, first, _ = await ask("/api/v1/resources?q=region")
     assert first["items"] == []
-    _, second, _ = await ask(f"/api/v1/resources?kind=region&continue={first['continue']}")
+    _, second, _ = await ask(f"/api/v1/resources?q=region&continue={first['continue']}")
     assert [item["kind"] for item in second["items"]] == ["region"]
     assert second["continue"] is None
+
+
+async def test_a_place_in_one_list_is_not_a_place_in_another(ask: Any) -> None:
+    """Who changes the filters on the way is told to begin again, and skips nothing."""
+    _, first, _ = await ask("/api/v1/resources?limit=1")
+    asked = f"/api/v1/resources?kind=cluster&continue={first['continue']}"
+    status, body, _ = await ask(asked)
+    assert (status, body["code"]) == (410, "continue-expired")
+
+
+async def test_what_belongs_to_a_document(ask: Any) -> None:
+    """`owner` gives the parts of one document, whatever their kind."""
+    _, body, _ = await ask("/api/v1/resources?owner=cluster/hv")
+    assert [(item["kind"], item["state"]) for item in body["items"]] == [
+        ("cluster", "moving"),
+        ("flux", "waiting"),
+    ]
 
 
 async def test_one_resource(ask: Any) -> None:

@@ -32,6 +32,8 @@ PLACES = {
     "getRegion": "/api/v1/regions/eu-1",
     "getResource": "/api/v1/resources/cluster/hv",
     "getTopology": "/api/v1/topology/eu-1",
+    "getPicture": "/api/v1/picture/eu-1",
+    "search": "/api/v1/search?q=hv",
     "getDocument": "/api/v1/documents/cluster/hv",
     "decide": "/api/v1/approvals/s1",
     "applyPlan": "/api/v1/plans/d1/apply",
