@@ -6,13 +6,14 @@ request, so that a rare filter over a large fleet costs several small requests i
 stops the loop. A page may therefore be short or empty and still have a `continue`.
 """
 
+import asyncio
 import difflib
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fleetd.surface import answers, asking, etags, finder, ledger, picture, problems, shapes
-from fleetd.surface.panel import Panel
+from fleetd.surface.panel import Panel, Tally
 from fleetd.surface.routes import Asked
 from fleetd.vocabulary import Condition, Truth
 from topology.resource import Ref, Resource, Topology
@@ -28,8 +29,9 @@ GUESSES_MAX = 2000
 
 async def regions(ask: Asked) -> answers.Regions:
     panel = ask.panel
+    sums = _sums(panel)
     names = sorted(panel.topology().regions)
-    return {"items": [_of_region(panel, name) for name in names], "now": _now(panel)}
+    return {"items": [_of_region(panel, name, sums) for name in names], "now": _now(panel)}
 
 
 def _now(panel: Panel) -> str | None:
@@ -39,7 +41,7 @@ def _now(panel: Panel) -> str | None:
 
 async def region(ask: Asked) -> answers.Region:
     _check_region(ask.panel, ask.path["name"])
-    return _of_region(ask.panel, ask.path["name"])
+    return _of_region(ask.panel, ask.path["name"], _sums(ask.panel))
 
 
 def _check_region(panel: Panel, name: str | None) -> None:
@@ -47,13 +49,31 @@ def _check_region(panel: Panel, name: str | None) -> None:
         raise problems.Refused("not-found", f"no document names a region {name[:80]}")
 
 
-def _of_region(panel: Panel, name: str) -> answers.Region:
+class _Sums(NamedTuple):
+    """Counts of all regions, from one walk."""
+
+    tally: Tally
+    resources: Mapping[str, Mapping[Truth, int]]
+    held: Mapping[str, Mapping[str, int]]
+
+
+def _sums(panel: Panel) -> _Sums:
     tally = panel.tally()
-    counts = dict.fromkeys(Truth, 0)
+    resources: dict[str, dict[Truth, int]] = {}
+    held: dict[str, dict[str, int]] = {}
     for slot, count in tally.resources.items():
-        if slot.region == name:
-            counts[slot.truth] += count
-    held = {key.reason.value: n for key, n in tally.held.items() if key.region == name and n}
+        of_region = resources.setdefault(slot.region, dict.fromkeys(Truth, 0))
+        of_region[slot.truth] += count
+    for key, count in tally.held.items():
+        if count:
+            held.setdefault(key.region, {})[key.reason.value] = count
+    return _Sums(tally, resources, held)
+
+
+def _of_region(panel: Panel, name: str, sums: _Sums) -> answers.Region:
+    tally = sums.tally
+    counts = sums.resources.get(name, dict.fromkeys(Truth, 0))
+    held = sums.held.get(name, {})
     current = panel.plan(name)
     return {
         "name": name,
@@ -227,8 +247,14 @@ async def orphans(ask: Asked) -> answers.Orphans:
 async def credentials(ask: Asked) -> answers.Credentials:
     panel, region = ask.panel, ask.as_(asking.InRegion).region
     _check_region(panel, region)
-    items = ledger.entries(
-        panel.topology(), panel.component, panel.seen, now=panel.now(), region=region
+    # In a thread: over a large fleet it takes far longer than the loop has.
+    items = await asyncio.to_thread(
+        ledger.entries,
+        panel.topology(),
+        panel.component,
+        panel.seen,
+        now=panel.now(),
+        region=region,
     )
     return {"items": items, "now": _now(panel)}
 
@@ -245,8 +271,8 @@ async def topology(ask: Asked) -> answers.Topology:
         "nodes": [_node(panel, resources[ref], said.get(ref)) for ref in whole.regions[region]],
         "edges": [
             {"source": str(edge.source), "kind": edge.kind.value, "target": str(edge.target)}
-            for edge in whole.edges
-            if edge.source in resources and resources[edge.source].region == region
+            for edge in await ask.kept.edges(region)
+            if edge.target in resources
         ],
     }
 

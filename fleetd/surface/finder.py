@@ -15,7 +15,7 @@ from typing import NamedTuple
 from topology.resource import Ref, Topology
 
 KINDS_FIRST = ("region", "cluster", "cloud", "serverpool", "server")
-LOOKED_AT = 2000
+LOOKED_AT = 500
 """Hits that are ranked. More are not read by anybody: who gets so many types another letter."""
 _WORD = re.compile(r"[^a-z0-9]")
 

@@ -7,14 +7,14 @@ panel has.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fleetd.surface import answers, finder, picture, shapes
 from fleetd.surface.finder import Index
 from fleetd.surface.panel import Panel
 from fleetd.surface.picture import Sketch
 from fleetd.vocabulary import Plan
-from topology.resource import Ref
+from topology.resource import Edge, Ref, Topology
 
 _Said = Mapping[Ref, answers.Said]
 
@@ -25,6 +25,7 @@ class Kept:
         self._digest = ""
         self._sketches: dict[str, Sketch] = {}
         self._index: Index | None = None
+        self._edges: Mapping[str, Sequence[Edge]] | None = None
         self._said: dict[str, tuple[Plan | None, _Said]] = {}
 
     def sketch(self, region: str) -> Sketch:
@@ -54,10 +55,32 @@ class Kept:
             self._index = made
         return self._index
 
+    async def edges(self, region: str) -> Sequence[Edge]:
+        """Those that begin in a region; sorted out in a thread, once."""
+        self._renew()
+        if self._edges is None:
+            whole = self._whole.topology()
+            made = await asyncio.to_thread(_by_region, whole)
+            self._renew()
+            if whole.digest != self._digest:
+                return made.get(region, ())
+            self._edges = made
+        return self._edges.get(region, ())
+
     def _renew(self) -> None:
         digest = self._whole.topology().digest
         if digest != self._digest:
             self._digest = digest
             self._sketches = {}
             self._index = None
+            self._edges = None
             self._said = {}
+
+
+def _by_region(whole: Topology) -> dict[str, list[Edge]]:
+    found: dict[str, list[Edge]] = {}
+    for edge in whole.edges:
+        source = whole.resources.get(edge.source)
+        if source is not None:
+            found.setdefault(source.region, []).append(edge)
+    return found

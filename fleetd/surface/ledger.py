@@ -49,15 +49,18 @@ def entries(
     region: str | None = None,
 ) -> list[answers.Credential]:
     """In the order of need, then of region, credential and maker."""
-    kinds = sorted({ref.kind for ref in topology.resources})
+    kinds = sorted(topology.kinds)
     known = {kind: found for kind in kinds if (found := component(kind)) is not None}
-    made = _made(topology, known, region)
-    _find_users(topology, known, made)
+    # Who uses a credential is in the region of who makes it.
+    refs = topology.resources if region is None else topology.regions.get(region, ())
+    members = [topology.resources[ref] for ref in refs]
+    made = _made(members, known)
+    _find_users(members, known, made)
     found = sorted(
         (one for several in made.values() for one in several),
         key=lambda one: (one.maker.region, one.made.name, one.maker.ref),
     )
-    shown = [_shape(one, seen, now) for one in [*found, *_flows(topology, region)]]
+    shown = [_shape(one, seen, now) for one in [*found, *_flows(members)]]
     return sorted(shown, key=lambda one: (STATES.index(one["state"]), one["region"], one["name"]))
 
 
@@ -86,17 +89,14 @@ def endings(
     return [Ending(*key, soonest[key]) for key in sorted(soonest)]
 
 
-def _made(
-    topology: Topology, known: Mapping[str, Component], region: str | None
-) -> dict[str, list[_Entry]]:
+def _made(members: Iterable[Resource], known: Mapping[str, Component]) -> dict[str, list[_Entry]]:
     """By name of the credential."""
     found: dict[str, list[_Entry]] = {}
     pools: dict[tuple[str, Ref | None], _Entry] = {}
     makers = {kind: one.spec.makes for kind, one in known.items() if one.spec.makes}
-    for ref, resource in topology.resources.items():
-        if ref.kind not in makers or region not in {None, resource.region}:
-            continue
-        for made in makers[ref.kind]:
+    for resource in members:
+        ref = resource.ref
+        for made in makers.get(ref.kind, ()):
             pool = (made.name, resource.owner)
             if ref.kind == SERVER and pool in pools:
                 pools[pool].count += 1
@@ -108,13 +108,13 @@ def _made(
     return found
 
 
-def _flows(topology: Topology, region: str | None) -> list[_Entry]:
+def _flows(members: Iterable[Resource]) -> list[_Entry]:
     """What the documents bring beside the catalogue."""
     found: list[_Entry] = []
-    for ref, resource in topology.resources.items():
-        if ref.kind != FLOW or region not in {None, resource.region}:
+    for resource in members:
+        ref, spec = resource.ref, resource.spec
+        if ref.kind != FLOW:
             continue
-        spec = resource.spec
         rule: Mapping[str, Any] | None = spec.get("rotation")
         source = next((kind for kind, given in spec["source"].items() if given), "")
         made = Made(
@@ -146,14 +146,17 @@ def _proof(target: Mapping[str, Any]) -> str:
 
 
 def _find_users(
-    topology: Topology, known: Mapping[str, Component], made: Mapping[str, list[_Entry]]
+    members: Iterable[Resource],
+    known: Mapping[str, Component],
+    made: Mapping[str, list[_Entry]],
 ) -> None:
     """A user of a credential uses that of the maker it stands on, and of several that of its own
     cluster; where it stands on none, those of its region."""
     users = {kind: one.spec.uses for kind, one in known.items() if one.spec.uses}
     below: dict[Ref, frozenset[Ref]] = {}
     makers = {one.maker.ref for several in made.values() for one in several}
-    for ref, resource in topology.resources.items():
+    for resource in members:
+        ref = resource.ref
         found = {need for need in resource.needs if need in makers}
         below[ref] = frozenset(found.union(*(below.get(need, ()) for need in resource.needs)))
         for use in users.get(ref.kind, ()):
