@@ -67,7 +67,7 @@ async def admit(route: Route, house: House, request: web.Request) -> Identity:
         return NOBODY
     address = request.remote or ""
     try:
-        caller = await house.door.identify(_knock(request))
+        caller = await house.door.identify(knock(request))
     except problems.Refused as refused:
         if refused.code == "unauthorized":
             _limit(house.strangers, address)
@@ -85,7 +85,7 @@ async def admit(route: Route, house: House, request: web.Request) -> Identity:
     return caller
 
 
-def _knock(request: web.Request) -> Knock:
+def knock(request: web.Request) -> Knock:
     scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     transport = request.transport
     return Knock(

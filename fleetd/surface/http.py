@@ -19,7 +19,17 @@ from aiohttp.typedefs import Middleware
 
 from fleetd import clock, errors, secrets
 from fleetd.settings import Address
-from fleetd.surface import answering, etags, metrics, openapi, page, problems, table
+from fleetd.surface import (
+    answering,
+    etags,
+    metrics,
+    openapi,
+    page,
+    problems,
+    routes,
+    table,
+    watch,
+)
 from fleetd.surface.answering import House, Respond
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import Buckets, Door, LocalDoor, Rate
@@ -120,11 +130,15 @@ def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Ap
         middlewares=[_identified(ids), _problems, _limits], client_max_size=BODY_MAX
     )
     shown = [one for one in table.ROUTES if house.desk is not None or not one.writes]
-    own = _own(house, shown, metrics_token)
+    feed = watch.Feed(house.views.panel)
+    app.cleanup_ctx.append(feed.running)
+    app.on_shutdown.append(feed.end)
+    own = _own(house, feed, shown, metrics_token)
     allowed: dict[str, list[str]] = {}
     for route in shown:
         handler = own.get(route.name) or answering.respond(route, house)
-        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+        both = route.method == "GET" and route.media != routes.EVENT_STREAM
+        for method in ("GET", "HEAD") if both else (route.method,):
             app.router.add_route(method, route.path, handler)
             allowed.setdefault(route.path, []).append(method)
     for path, methods in allowed.items():
@@ -134,7 +148,7 @@ def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Ap
 
 
 def _own(
-    house: House, shown: Iterable[Route], token: secrets.Secret | None
+    house: House, feed: watch.Feed, shown: Iterable[Route], token: secrets.Secret | None
 ) -> Mapping[str, Respond]:
     """What the server answers by itself, by the name of the route."""
     by_name = {route.name: route for route in shown}
@@ -144,6 +158,7 @@ def _own(
         "metrics": _metrics(house, by_name["metrics"], token),
         "openapi": _openapi(by_name.values()),
         **_page(),
+        "watch": watch.respond(by_name["watch"], house, feed),
     }
 
 

@@ -175,6 +175,18 @@ _READ = (
         handler=api.events,
     ),
     _get(
+        path=f"{V1}/watch",
+        name="watch",
+        summary="Events as they happen, as server-sent events",
+        about="Each has its number in history as `id`. A client that was cut off sends it as "
+        "Last-Event-ID and gets what it missed, each event once. A quiet stream sends a comment "
+        "every 15 seconds, with the number up to which all was looked through. `event: gone` at "
+        "the end says that the reader was so slow that history went away under it.",
+        query=asking.Watch,
+        media=routes.EVENT_STREAM,
+        codes=("bad-event-id", "history-gone", "too-many-watchers"),
+    ),
+    _get(
         path=f"{V1}/kinds",
         name="listKinds",
         summary="Kinds of resources, with counts",
