@@ -177,6 +177,7 @@ class Daemon:
             documents_source=self.documents,
             rules=body.rules,
             lag=lambda: self._lag,
+            grace=settings.grace,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

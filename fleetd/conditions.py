@@ -24,8 +24,10 @@ def settle(old: Condition | None, new: Condition) -> Condition:
     all comes back as the same object, so that nobody writes it again."""
     if old is None:
         return new
+    served = old.generation == new.generation and (old.served or old.truth is Truth.TRUE)
     settled = replace(
         new,
+        served=served and new.truth is not Truth.TRUE,
         since=old.since if old.truth is new.truth else new.since,
         # A failure that was doubted first and believed later is one state, with one beginning.
         reason_since=old.reason_since if old.reason == new.reason else new.reason_since,

@@ -66,11 +66,13 @@ class Rules:
     def __init__(self) -> None:
         self._components: Mapping[str, Component] = {}
         self._readers: dict[str, health.Reader] = {}
+        self._failed: dict[str, frozenset[str]] = {}
         self.reads = Reads()
 
     def take(self, catalogue: Mapping[str, Component]) -> None:
         self._components = catalogue
         self._readers.clear()
+        self._failed.clear()
 
     def catalogue(self) -> Mapping[str, Component]:
         self.reads.note()
@@ -86,6 +88,15 @@ class Rules:
         if found is None:
             found = health.Reader(self._components[kind].spec.health)
             self._readers[kind] = found
+        return found
+
+    def failed(self, kind: str) -> frozenset[str]:
+        """The reasons of a kind that are failures. For incidents, from which no driver proposes."""
+        found = self._failed.get(kind)
+        if found is None:
+            component = self._components.get(kind)
+            rules = component.spec.health.failed if component is not None else ()
+            found = self._failed[kind] = frozenset(rule.reason or "Failed" for rule in rules)
         return found
 
 

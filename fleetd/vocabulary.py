@@ -67,6 +67,9 @@ class Condition:
     """Moves only when truth moves."""
     reason_since: datetime
     """Moves only when reason moves."""
+    served: bool = False
+    """It is not True now, and was True before in the same generation: it failed, rather than not
+    having come up yet."""
 
 
 READY = "Ready"

@@ -120,6 +120,24 @@ class Topology:
         return {ref: tuple(found[ref]) for ref in self.resources if ref in found}
 
     @cached_property
+    def carriers(self) -> Mapping[Ref, tuple[Ref, ...]]:
+        """For each thing, those that feed or host it: whose fault explains its own."""
+        found: dict[Ref, list[Ref]] = {}
+        for edge in self.edges:
+            if edge.kind is not EdgeKind.NEEDS:
+                found.setdefault(edge.target, []).append(edge.source)
+        return {ref: tuple(sources) for ref, sources in found.items()}
+
+    @cached_property
+    def carries(self) -> Mapping[Ref, tuple[Ref, ...]]:
+        """For each thing, those that it feeds or hosts."""
+        found: dict[Ref, list[Ref]] = {}
+        for edge in self.edges:
+            if edge.kind is not EdgeKind.NEEDS:
+                found.setdefault(edge.source, []).append(edge.target)
+        return {ref: tuple(targets) for ref, targets in found.items()}
+
+    @cached_property
     def domains(self) -> Mapping[str, tuple[Ref, ...]]:
         """The members of each failure domain, in order."""
         found: dict[str, list[Ref]] = {}

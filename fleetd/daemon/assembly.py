@@ -114,6 +114,7 @@ class Assembly(Generic[S]):
             reads=self.rules.reads,
         )
         self.state = self.core.state
+        self.state.troubles.failed = self.rules.failed
         self.documents = source(
             Door(state=self.state, store=store, surrounded=self._surrounded, taken=self._taken)
         )

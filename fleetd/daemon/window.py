@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from fleetd.clock import Clock
@@ -12,7 +12,9 @@ from fleetd.engine.executor import Executor
 from fleetd.engine.queue import Queue
 from fleetd.engine.state import State
 from fleetd.gate import Gates
-from fleetd.plan import why
+from fleetd.plan import incidents, why
+from fleetd.plan.capacity import Capacity
+from fleetd.plan.incidents import Report
 from fleetd.plan.view import Attempt
 from fleetd.store.base import Recorded, Store
 from fleetd.surface.panel import (
@@ -30,6 +32,11 @@ from fleetd.vocabulary import Condition, Observation, Plan
 from topology.catalogue import Component
 from topology.resource import Ref, Resource, Topology
 
+FRESH = 1.0
+"""Seconds for which a report of incidents is good, though something changed meanwhile."""
+STALE = 5.0
+"""Seconds after which time alone may have made it another."""
+
 
 @dataclass
 class Window:
@@ -45,6 +52,12 @@ class Window:
     documents_source: Documents
     rules: Rules
     lag: Callable[[], float]
+    grace: timedelta
+    """How long a thing may fail before it counts."""
+
+    def __post_init__(self) -> None:
+        self._report = Report()
+        self._reported: tuple[int, float] = (-1, float("-inf"))
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -97,6 +110,19 @@ class Window:
             because=self.because,
             policy=state.policy,
         )
+
+    def incidents(self) -> Report:
+        state, (version, at) = self.state, self._reported
+        age = self.clock.monotonic() - at
+        if age >= STALE or (age >= FRESH and version != state.troubles.version):
+            self._reported = state.troubles.version, self.clock.monotonic()
+            self._report = incidents.incidents(
+                state.view, state.troubles, now=self.clock.now(), grace=self.grace
+            )
+        return self._report
+
+    def capacity(self) -> Capacity:
+        return self.state.capacity
 
     def because(self, source: Ref, target: Ref) -> str:
         """The catalogue's words for the need."""

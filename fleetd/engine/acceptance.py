@@ -46,6 +46,7 @@ def offer(
 ) -> Offer:
     """Pure, and slow for a large fleet: call it in a thread."""
     change = diff.diff(old, new)
+    _ = new.carriers, new.carries  # made here, away from the loop, for who asks for incidents
     beside = records.encode_surroundings(around) if around is not None else {}
     new_rows = {**records.encode_topology(new), **beside}
     rows: dict[str, bytes | None] = dict.fromkeys(old_rows.keys() - new_rows.keys())

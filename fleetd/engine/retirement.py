@@ -188,6 +188,14 @@ class Joined(Topology):
         return _Both(self.declared.needed_by, self._apart.needed_by)
 
     @cached_property
+    def carriers(self) -> Mapping[Ref, tuple[Ref, ...]]:
+        return self.declared.carriers
+
+    @cached_property
+    def carries(self) -> Mapping[Ref, tuple[Ref, ...]]:
+        return self.declared.carries
+
+    @cached_property
     def regions(self) -> Mapping[str, tuple[Ref, ...]]:
         found = dict(self.declared.regions)
         for region, refs in self._apart.regions.items():

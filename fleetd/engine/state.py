@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from fleetd.engine import retirement
+from fleetd.plan.capacity import SERVER, Capacity
+from fleetd.plan.incidents import Troubles
 from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Policy
 from fleetd.plan.table import Table
@@ -67,6 +69,8 @@ class State:
     def __post_init__(self) -> None:
         self.planner = Planner(self.drivers, self.reads)
         self.planner.reset(self.view)
+        self.troubles = Troubles()
+        self.capacity = Capacity()
 
     def want(self, ref: Ref) -> Resource | None:
         return self.view.topology.resources.get(ref)
@@ -97,6 +101,8 @@ class State:
             if resource is None or resource.generation != generation:
                 del view.seen[ref]
         self.planner.reset(view, table)
+        self.troubles.reset(view.ready, view.ready)
+        self.capacity.reset(topology, view.ready, view.seen)
         self._wanted.clear()
         self.faulty.clear()
         self.undriven = sum(
@@ -125,8 +131,11 @@ class State:
         self.counts[ref.kind, tomb.region, self._truth(ref)] -= 1
         self.undriven -= tomb.driver not in self.drivers
         self.retired -= {ref}
+        if ref.kind == SERVER:
+            self.capacity.add(tomb, view.ready.get(ref), view.seen.get(ref), -1)
         for known in (view.orphans, view.seen, view.ready, view.attempts):
             known.pop(ref, None)
+        self.troubles.forget(ref)
         self._mark((ref, *joined.needed_by.get(ref, ())))
         view.topology = retirement.without(joined, ref)
         self.everything = retirement.together(view.topology, self._left())
@@ -183,8 +192,12 @@ class State:
             return  # the documents changed while it was judged
         self.counts[ref.kind, resource.region, self._truth(ref)] -= 1
         self.counts[ref.kind, resource.region, ready.truth] += 1
+        if ref.kind == SERVER:
+            self.capacity.add(resource, was, before, -1)
+            self.capacity.add(resource, ready, seen, 1)
         view.seen[ref] = seen
         view.ready[ref] = ready
+        self.troubles.judged(ref, was, ready)
         self._forget_settled(ref, ready)
         self.planner.touch((ref,))
         turned = was is None or was.truth is not ready.truth or was.generation != ready.generation
@@ -222,6 +235,7 @@ class State:
 
     def planned(self, plan: Plan) -> None:
         self.plans[plan.region] = plan
+        self.troubles.planned(plan)
         self.held[plan.region] = Counter(hold.reason for hold in plan.holds)
         self._wanted[plan.region] = frozenset(step.id for step in plan.steps)
         self.faulty.pop(plan.region, None)

@@ -18,7 +18,7 @@ from fleetd.plan import words
 from fleetd.plan.policy import Policy
 from fleetd.plan.view import View
 from fleetd.vocabulary import ABSENT, Condition, Hold, HoldReason, Plan, Truth, Wait
-from topology.resource import Edge, EdgeKind, Ref, Resource
+from topology.resource import Ref, Resource
 
 CHAIN_MAX = 40
 """Links of a chain that are told. A region's longest chain has 25."""
@@ -307,23 +307,16 @@ class _Walk:
         """Things that host or feed it, at most three steps down, and are not Ready."""
         found: set[Ref] = set()
         sums: set[Ref] = set()
-        edge_of = self._carriers()
+        carriers = self._view.topology.carriers
         front = {ref}
         for _ in range(3):
-            edges = [edge for target in front for edge in edge_of.get(target, ())]
-            front = {edge.source for edge in edges if edge.source not in found}
+            edges = [(source, target) for target in front for source in carriers.get(target, ())]
+            front = {source for source, _ in edges if source not in found}
             bad = {one for one in front if self._known_bad(one)}
             # A pool that is short of servers says nothing beside the servers themselves.
-            sums |= {edge.target for edge in edges if edge.source in bad}
+            sums |= {target for source, target in edges if source in bad}
             found |= bad
         return found - sums - {ref}
-
-    def _carriers(self) -> dict[Ref, list[Edge]]:
-        found: dict[Ref, list[Edge]] = {}
-        for edge in self._view.topology.edges:
-            if edge.kind is not EdgeKind.NEEDS:
-                found.setdefault(edge.target, []).append(edge)
-        return found
 
     def _known_bad(self, ref: Ref) -> bool:
         """Looked at, there, and not well. What is not there yet is no company in misfortune."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from fleetd.plan.capacity import Capacity
+from fleetd.plan.incidents import Report
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
@@ -162,6 +164,15 @@ class Panel(Protocol):
 
     def why(self, ref: Ref) -> Answer:
         """Of something in the topology or among the orphans."""
+        ...
+
+    def incidents(self) -> Report:
+        """What has failed, once each, with what it affects. Costs what is in trouble, and that at
+        most once a second however often it is asked."""
+        ...
+
+    def capacity(self) -> Capacity:
+        """Servers by place. Kept up to date by whoever looks at them."""
         ...
 
     def because(self, source: Ref, target: Ref) -> str:

@@ -6,10 +6,12 @@ may not know. Made once for each set of regions and each topology, not for each 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
+from fleetd.plan.capacity import Capacity
+from fleetd.plan.incidents import Incident, Report
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
@@ -106,6 +108,20 @@ class Narrow:
 
     def why(self, ref: Ref) -> Answer:
         return self.whole.why(ref)
+
+    def incidents(self) -> Report:
+        """What else is affected outside of the regions is not counted either."""
+        report = self.whole.incidents()
+        items = tuple(self._inside(one) for one in report.items if one.region in self.regions)
+        return Report(items=items, left=report.left)
+
+    def _inside(self, one: Incident) -> Incident:
+        kept = tuple(ref for ref in one.affected if ref in self.inside.resources)
+        gone = len(one.affected) - len(kept)
+        return replace(one, affected=kept, total=one.total - gone) if gone else one
+
+    def capacity(self) -> Capacity:
+        return self.whole.capacity().within(self.regions)
 
     def because(self, source: Ref, target: Ref) -> str:
         return self.whole.because(source, target)

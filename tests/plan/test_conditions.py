@@ -171,6 +171,16 @@ def test_a_new_generation_is_not_doubted() -> None:
     assert look(look(None, 0, GOOD), 1, BAD, generation=2).truth is Truth.FALSE
 
 
+def test_what_served_and_failed_is_told_from_what_never_came_up() -> None:
+    """It stays so whatever else is found out, until it is True or asked for in another way."""
+    up = look(None, 0, GOOD)
+    down = look(look(up, 1, BAD), 2, facts=None)
+    asked_anew = look(down, 3, BAD, generation=2)
+
+    assert [look(None, 0, BAD).served, up.served, look(up, 1, GOOD).served] == [False] * 3
+    assert [down.served, asked_anew.served, look(down, 3, GOOD).served] == [True, False, False]
+
+
 def test_without_a_grace_period_nothing_is_doubted() -> None:
     """Zero means zero."""
     good = look(None, 0, GOOD)

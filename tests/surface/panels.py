@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleetd.plan import why
+from fleetd.plan.capacity import Capacity
+from fleetd.plan.incidents import Report
 from fleetd.plan.view import Attempt, View
 from fleetd.store.base import Recorded
 from fleetd.surface import panel
@@ -48,6 +50,7 @@ class FakePanel:
     going: frozenset[Ref] = frozenset()
     attempts: dict[Ref, Attempt] = field(default_factory=dict[Ref, Attempt])
     catalogue: Mapping[str, Component] = field(default_factory=dict[str, Component])
+    failures: Report = Report()  # noqa: RUF009 -- frozen
     reasons: dict[tuple[Ref, Ref], str] = field(default_factory=dict[tuple[Ref, Ref], str])
 
     def now(self) -> datetime:
@@ -89,6 +92,14 @@ class FakePanel:
             orphans=self.left,
         )
         return why.why(ref, view, self.plans, now=NOW, because=self.because)
+
+    def incidents(self) -> Report:
+        return self.failures
+
+    def capacity(self) -> Capacity:
+        counted = Capacity()
+        counted.reset(self.want, self.judged, self.looked)
+        return counted
 
     def because(self, source: Ref, target: Ref) -> str:
         return self.reasons.get((source, target), "")
