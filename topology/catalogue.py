@@ -78,6 +78,8 @@ class Told(StrEnum):
     """The size of the cloud that is, or stands, here."""
     STORAGE = "storage"
     """The storage clusters of the cloud."""
+    TRUST = "trust"
+    """Whose tokens the cluster believes for Flux; empty where it is entered with a kubeconfig."""
 
 
 class On(StrEnum):

@@ -29,7 +29,7 @@ _OPENED = ("name", "region", "class", "servers", "wanted", "access", "redfish", 
 _OF_CLOUD = (Told.RELEASE, Told.SERVICES, Told.SIZE, Told.STORAGE, Told.GIT)
 _TOLD = {
     Scope.REGION: (Told.GIT,),
-    Scope.CLUSTER: (Told.HOSTS, Told.GIT),
+    Scope.CLUSTER: (Told.HOSTS, Told.GIT, Told.TRUST),
     Scope.CLOUD: _OF_CLOUD,
     Scope.CLOUD_HYPERVISOR: (Told.HYPERVISOR, Told.HOSTS, *_OF_CLOUD),
     Scope.CLOUD_STORAGE: (Told.CEPH, *_OF_CLOUD),

@@ -186,6 +186,8 @@ class Fleet:
             garden = self.region_facts[spec.region]["garden"]
             facts["garden"] = {key: garden[key] for key in garden if key != "access"}
             facts["provider"] = str(region.spec.metal.provider)
+            if region.spec.trust is not None and spec.role is not Role.MANAGEMENT:
+                facts["trust"] = dump(region.spec.trust)
         window = facts.pop("maintenanceWindow", UPKEEP)
         facts["maintenance"] = {
             "autoUpdateKubernetes": False,

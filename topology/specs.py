@@ -172,6 +172,8 @@ class Specs:
                 return sum(one.minimum for one in known.clusters[place.cluster].spec.workers)
             case Told.HYPERVISOR:
                 return known.cluster_facts[place.cluster].get("hypervisor", {})
+            case Told.TRUST:
+                return known.cluster_facts[place.cluster].get("trust", {})
             case Told.RELEASE if scope is Scope.CLOUD_HYPERVISOR:
                 return known.cloud_views[place.cloud]["hypervisorRelease"]
             case Told.SIZE if not place.cloud:

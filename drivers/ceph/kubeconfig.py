@@ -18,7 +18,7 @@ import yaml
 
 from drivers.ceph import manifests
 from fleetd import objects, plainyaml
-from fleetd.kube import errors, facts
+from fleetd.kube import credentials, facts, tokens
 from fleetd.kube.client import Object
 from fleetd.secrets import Secret
 from fleetd.tools import Tools
@@ -91,7 +91,9 @@ async def write(tools: Tools, step: Step) -> Outcome:
         return Done()
     place = _place(tools, given["arbiter"])
     now = tools.clock.now()
-    token, expires = await _token(tools, given["arbiter"])
+    arbiter = tools.clusters.client(given["arbiter"])
+    account = (manifests.ARBITER_NAMESPACE, manifests.ACCOUNT)
+    token = await tokens.of_account(arbiter, *account, int(LIFE.total_seconds()))
     body: Object = {
         "metadata": {
             "name": given["secret"],
@@ -104,32 +106,16 @@ async def write(tools: Tools, step: Step) -> Outcome:
             "annotations": {
                 facts.STEP: step.id,
                 MADE: now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                EXPIRES: expires,
+                EXPIRES: credentials.moment(token.expires),
                 WHERE: place.digest,
             },
         },
         "type": "Opaque",
-        "data": {manifests.KEY: base64.b64encode(_text(place, token).encode()).decode()},
+        "data": {manifests.KEY: base64.b64encode(_text(place, token.secret).encode()).decode()},
     }
     storage = tools.clusters.client(given["backend"])
     await storage.apply(await storage.find("", "Secret"), body)
     return Done()
-
-
-async def _token(tools: Tools, backend: str) -> tuple[Secret, str]:
-    client = tools.clusters.client(backend)
-    kind = await client.find("", "ServiceAccount")
-    path = kind.path(manifests.ACCOUNT, manifests.ARBITER_NAMESPACE, "token")
-    body = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": int(LIFE.total_seconds())},
-    }
-    answer = await client.post(path, body)
-    status: dict[str, Any] = answer.get("status") or {}
-    if not status.get("token"):
-        raise errors.Unreachable("the arbiter cluster answered without a token")
-    return Secret(str(status["token"])), str(status["expirationTimestamp"])
 
 
 def _place(tools: Tools, backend: str) -> Place:

@@ -20,10 +20,11 @@ from drivers.flux import (
     pods,
     retries,
     targets,
+    trusted,
 )
 from fleetd import objects
 from fleetd.kube import errors, facts, fights
-from fleetd.objects import APPLY, DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
+from fleetd.objects import APPLY, WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, make_step
 from topology import health
 from topology.resource import Facts, Ref, Resource
@@ -41,11 +42,30 @@ class FluxDriver(ObjectDriver):
     # What should be there.
 
     def check(self, want: Resource) -> Sequence[str]:
-        return checks.check(want)
+        problems = checks.check(want)
+        if want.ref.kind == "flux" and not problems and self._trusting(want.region):
+            old = trusted.too_old(str(want.spec["parameters"]["version"]))
+            return [old] if old else []
+        return problems
+
+    def _issuer(self, want: Resource) -> str:
+        """Whose tokens Flux enters the cluster with; empty: it has a kubeconfig."""
+        cluster = self.tools.fleet.everything().resources.get(
+            Ref("cluster", str(want.spec.get("cluster")))
+        )
+        given: Facts = (cluster.spec.get("trust") if cluster is not None else None) or {}
+        return str(given.get("issuer") or "")
+
+    def _trusting(self, region: str) -> bool:
+        """Whether any cluster of the region is entered with tokens."""
+        return any(
+            one.ref.kind == "cluster" and one.region == region and "trust" in one.spec
+            for one in self.tools.fleet.everything().resources.values()
+        )
 
     def manifests(self, want: Resource) -> Sequence[Manifest]:
         by = want.spec["install"]["by"]
-        hub = self._hub(want)
+        hub, trusts = self._hub(want), bool(self._issuer(want))
         match want.ref.kind:
             case "flux":
                 return self._installation(want)
@@ -54,22 +74,25 @@ class FluxDriver(ObjectDriver):
             case "flux-source":
                 return (manifests.region_source(want),)
             case "flux-sync":
-                return (manifests.kustomization(want, hub, want.region),)
+                return (manifests.kustomization(want, hub, want.region, trusts=trusts),)
             case _ if by == "flux-kustomization":
                 source = manifests.other_source(want, hub)
-                return (source, manifests.kustomization(want, hub, source.name))
+                return (source, manifests.kustomization(want, hub, source.name, trusts=trusts))
             case _:
                 source = installation.repository_name(str(want.spec["install"]["repository"]))
-                return (manifests.helm_release(want, hub, self._releases(want), source),)
+                needed = self._releases(want)
+                return (manifests.helm_release(want, hub, needed, source, trusts=trusts),)
 
     def _hub(self, want: Resource) -> str:
         return manifests.management(want, self.tools.fleet.everything().resources.values())
 
     def _installation(self, want: Resource) -> list[Manifest]:
         everything = self.tools.fleet.everything().resources.values()
+        trusts = self._trusting(want.region)
         bodies = [
             *installation.operator(want),
-            installation.instance(want),
+            *([installation.account()] if trusts else ()),
+            installation.instance(want, trusts=trusts),
             *installation.repositories(want.region, everything),
         ]
         return [
@@ -111,7 +134,7 @@ class FluxDriver(ObjectDriver):
             case "flux":
                 return {"operator": await self._operator_up(want)}
             case "flux-target":
-                return await self._target(want)
+                return await targets.look(self, want, self._issuer(want))
             case "flux-source":
                 return {"password": await credentials.state(self, want)}
             case _ if want.spec["install"]["by"] == "flux-kustomization":
@@ -123,6 +146,8 @@ class FluxDriver(ObjectDriver):
                 return {**await self._silence(want, seen), **await self._stalled(want, seen)}
 
     async def prior(self, want: Resource) -> Facts:
+        if want.ref.kind == "flux-target" and self._issuer(want):
+            return await targets.look(self, want, self._issuer(want))
         if want.ref.kind != "flux-source":
             return {}
         state = await credentials.state(self, want)
@@ -166,30 +191,11 @@ class FluxDriver(ObjectDriver):
         status: Mapping[str, Any] = (live or {}).get("status") or {}
         return int(status.get("readyReplicas") or 0) > 0
 
-    async def _target(self, want: Resource) -> Facts:
-        name = str(want.spec["object"]["name"])
-        secret = await self.tools.clusters.secret(want.backend, name, manifests.NAMESPACE)
-        if secret is None:
-            return {}
-        users = await self._users(want, name)
-        return {"users": users, **await targets.state(self, want, secret)}
-
-    async def _users(self, want: Resource, name: str) -> int:
-        """How many of Flux's objects reach their cluster with this Secret."""
-        if not want.absent:
-            return 0  # only the way out asks, and reading all would wake us at each change
-        found = 0
-        for group, kind in (
-            (manifests.KUSTOMIZE, "Kustomization"),
-            (manifests.HELM, "HelmRelease"),
-        ):
-            for one in await self.read_all(
-                want, want.backend, (group, kind), manifests.NAMESPACE, name
-            ):
-                kube: Mapping[str, Any] = one["spec"].get("kubeConfig") or {}
-                reference: Mapping[str, Any] = kube.get("secretRef") or {}
-                found += reference.get("name") == name
-        return found
+    async def _watched(self, want: Resource) -> dict[str, Any]:
+        if want.ref.kind == "flux-target" and self._issuer(want):
+            live = await trusted.read(self, want)
+            return facts.trim(live) if live is not None else {}
+        return await super()._watched(want)
 
     async def _revision(self, want: Resource) -> dict[str, Any]:
         """Of the source, which is what should be applied. Left out while there is none."""
@@ -238,7 +244,7 @@ class FluxDriver(ObjectDriver):
             case "flux":
                 return self._install_steps(super().propose(want, seen), seen.facts)
             case "flux-target":
-                return targets.steps(want, seen.facts)
+                return targets.proposed(want, seen.facts, self._issuer(want))
             case "flux-source":
                 return self._source_steps(want, seen)
             case _:
@@ -330,16 +336,13 @@ class FluxDriver(ObjectDriver):
         if guards.suspended(seen) or observed.get("suspended"):
             return self._resume(want, "deleted while suspended, it would leave all behind")
         if want.ref.kind == "flux-target":
-            if observed.get("users"):
-                # Flux is still cleaning up, and cannot with one that is no good any more.
-                return targets.steps(want, seen) if "current" in observed else ()
-            return (self._delete_secret(want, want.spec["object"]["name"]),) if seen else ()
+            return targets.retired(want, seen, self._issuer(want))
         if want.ref.kind == "flux-source" and seen:
             # The password first: without the source nobody would know of it.
             steps = self._removal(want, seen)
             if observed.get("password") in (None, "missing", "none"):
                 return steps
-            password = self._delete_secret(want, manifests.credentials_name(want.region))
+            password = targets.delete(want, manifests.credentials_name(want.region))
             return [password, *steps]
         steps = self._removal(want, seen)
         if want.ref.kind != "flux":
@@ -363,23 +366,6 @@ class FluxDriver(ObjectDriver):
             "namespace": manifest.namespace,
         }
         return (make_step(want, verb, args, why=why.format(manifest.key), deadline=WRITE_DEADLINE),)
-
-    def _delete_secret(self, want: Resource, name: str) -> Step:
-        args = {
-            "backend": want.backend,
-            "group": "",
-            "kind": "Secret",
-            "name": name,
-            "namespace": manifests.NAMESPACE,
-        }
-        return make_step(
-            want,
-            DELETE,
-            args,
-            why=f"delete Secret {manifests.NAMESPACE}/{name}: it was retired",
-            deadline=WRITE_DEADLINE,
-            destroys=[want.ref],
-        )
 
     # Doing.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from drivers.flux.manifests import NAMESPACE
+from fleetd.kube import trust
 from topology.resource import Resource
 
 OPERATOR = "flux-operator"
@@ -29,6 +30,16 @@ COMPONENTS = (
 )
 
 Body = dict[str, Any]
+
+
+def account() -> Body:
+    """Who Flux is on the clusters that believe tokens of the management cluster. It has no rights
+    here."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": trust.ACCOUNT, "namespace": trust.NAMESPACE},
+    }
 
 
 def operator(want: Resource) -> list[Body]:
@@ -128,10 +139,14 @@ def _deployment(image: str) -> Body:
     }
 
 
-def instance(want: Resource) -> Body:
+def instance(want: Resource, *, trusts: bool) -> Body:
     """Without sync: fleetd writes the sources. Size medium works on ten objects at once, so that
-    a cluster which hangs does not hold up the others."""
+    a cluster which hangs does not hold up the others. `trusts`: it goes into some of them with
+    tokens, which it makes only if it is told that it may."""
     given: Mapping[str, Any] = want.spec["parameters"]
+    cluster: Body = {"type": "kubernetes", "size": "medium", "multitenant": False}
+    if trusts:
+        cluster["objectLevelWorkloadIdentity"] = True
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": "FluxInstance",
@@ -139,7 +154,7 @@ def instance(want: Resource) -> Body:
         "spec": {
             "distribution": {"version": str(given["version"]), "registry": given["registry"]},
             "components": list(COMPONENTS),
-            "cluster": {"type": "kubernetes", "size": "medium", "multitenant": False},
+            "cluster": cluster,
         },
     }
 

@@ -2,8 +2,8 @@
 What fleetd writes for Flux: releases of charts, folders of Git, sources.
 
 Pure. Everything lies in `flux-system` of the management cluster and is named after the cluster it
-is for; other clusters are reached with the kubeconfig Secret of their flux-target. Nothing here
-is secret.
+is for; other clusters are reached with the kubeconfig of their flux-target, or with tokens where
+they trust those. Nothing here is secret.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,15 +36,19 @@ def management(want: Resource, others: Iterable[Resource]) -> str:
     return Backend.of(want.backend).name
 
 
-def kubeconfig(cluster: str, hub: str) -> Body:
-    """Nothing for the management cluster itself."""
+def kubeconfig(cluster: str, hub: str, *, trusts: bool) -> Body:
+    """Nothing for the management cluster itself. One that trusts its tokens needs no secret."""
     if cluster == hub:
         return {}
-    return {"kubeConfig": {"secretRef": {"name": f"{cluster}-kubeconfig"}}}
+    reference = "configMapRef" if trusts else "secretRef"
+    return {"kubeConfig": {reference: {"name": f"{cluster}-kubeconfig"}}}
 
 
-def helm_release(want: Resource, hub: str, depends_on: Iterable[Ref], source: str) -> Manifest:
-    """The release of a chart on `want`'s cluster. `source` is its HelmRepository."""
+def helm_release(
+    want: Resource, hub: str, depends_on: Iterable[Ref], source: str, *, trusts: bool
+) -> Manifest:
+    """The release of a chart on `want`'s cluster. `source` is its HelmRepository; `trusts`: whether
+    the cluster believes the tokens of the management cluster."""
     install: Mapping[str, Any] = want.spec["install"]
     cluster = str(want.spec["cluster"])
     chart: Body = {
@@ -68,7 +72,7 @@ def helm_release(want: Resource, hub: str, depends_on: Iterable[Ref], source: st
             "remediation": {"retries": 3},
         },
         "upgrade": {"crds": "CreateReplace", "remediation": {"retries": 3}},
-        **kubeconfig(cluster, hub),
+        **kubeconfig(cluster, hub, trusts=trusts),
     }
     waits = [{"name": release_name(ref.name, ref.kind)} for ref in sorted(depends_on)]
     if waits:
@@ -92,7 +96,7 @@ def release_name(cluster: str, component: str) -> str:
     return f"{cluster}-{component}"
 
 
-def kustomization(want: Resource, hub: str, source: str) -> Manifest:
+def kustomization(want: Resource, hub: str, source: str, *, trusts: bool) -> Manifest:
     """A folder of `source`, applied to `want`'s cluster."""
     cluster, given = str(want.spec["cluster"]), want.spec["parameters"]
     spec: Body = {
@@ -114,7 +118,7 @@ def kustomization(want: Resource, hub: str, source: str) -> Manifest:
             }
             for kind in KEPT
         ],
-        **kubeconfig(cluster, hub),
+        **kubeconfig(cluster, hub, trusts=trusts),
     }
     return Manifest(
         backend=f"cluster:{hub}",

@@ -1,6 +1,6 @@
 """
-The kubeconfig with which Flux reaches a cluster: whether what it holds is good, and handing it
-another one.
+How Flux reaches a cluster: the kubeconfig that it holds for it, whether that is good, and handing
+it another one; or tokens instead (`trusted`), where the cluster believes an issuer.
 
 It is replaced when somebody else put it there, when it ends soon, and when the cluster refuses it:
 a token can be revoked long before its end, and Flux does not ask for another. What fleetd uses
@@ -10,17 +10,61 @@ itself is proven by its own looks; an older one is tried. Nothing of it is in an
 from collections.abc import Sequence
 from typing import Any
 
-from drivers.flux import manifests
+from drivers.flux import manifests, trusted
 from fleetd import objects
 from fleetd.kube import errors, facts, kubeconfig
 from fleetd.kube.secretview import SecretView
-from fleetd.objects import WRITE_DEADLINE, ObjectDriver
+from fleetd.objects import DELETE, WRITE_DEADLINE, ObjectDriver
 from fleetd.secrets import Secret
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 
 HAND_OVER = "hand-over"
 KEY = "value"
+
+
+USERS = ((manifests.KUSTOMIZE, "Kustomization"), (manifests.HELM, "HelmRelease"))
+WAYS = ("secretRef", "configMapRef")
+
+
+async def look(driver: ObjectDriver, want: Resource, issuer: str) -> dict[str, Any]:
+    """What is there, and whether it is good. Empty: nothing is."""
+    name = str(want.spec["object"]["name"])
+    secret = await driver.tools.clusters.secret(want.backend, name, manifests.NAMESPACE)
+    config = await trusted.read(driver, want) if issuer else None
+    if want.absent:
+        # Only the way out asks: reading all would wake us at each change.
+        kinds = [kind for kind, one in (("Secret", secret), ("ConfigMap", config)) if one]
+        found = {"kinds": kinds, "users": await users(driver, want, WAYS)} if kinds else {}
+        return found | await _state(driver, want, issuer, secret, config) if kinds else {}
+    found = await _state(driver, want, issuer, secret, config)
+    if issuer:
+        found |= await trusted.believed(driver, want, issuer)
+        if secret is not None and secret.labels.get(facts.MANAGED_BY) == facts.MANAGER:
+            found["leftover"] = await users(driver, want, WAYS[:1])
+    return found
+
+
+async def _state(
+    driver: ObjectDriver,
+    want: Resource,
+    issuer: str,
+    secret: SecretView | None,
+    config: Facts | None,
+) -> dict[str, Any]:
+    if issuer:
+        return await trusted.state(driver, want, config)
+    return await state(driver, want, secret) if secret is not None else {}
+
+
+async def users(driver: ObjectDriver, want: Resource, ways: Sequence[str]) -> int:
+    """How many of Flux's objects reach their cluster by what has this name."""
+    name, found = str(want.spec["object"]["name"]), 0
+    for gk in USERS:
+        for one in await driver.read_all(want, want.backend, gk, manifests.NAMESPACE, name):
+            kube: Facts = one["spec"].get("kubeConfig") or {}
+            found += any(facts.part(kube, way).get("name") == name for way in ways)
+    return found
 
 
 async def state(driver: ObjectDriver, want: Resource, secret: SecretView) -> dict[str, Any]:
@@ -59,6 +103,44 @@ async def _refused(driver: ObjectDriver, want: Resource, held: Secret) -> bool:
     except errors.KubeError:
         return False
     return False
+
+
+def proposed(want: Resource, seen: Facts, issuer: str) -> Sequence[Step]:
+    if not issuer:
+        return steps(want, seen)
+    observed: Facts = seen.get("observed", {})
+    made = trusted.steps(want, seen)
+    if made or not observed.get("believed") or observed.get("leftover") != 0:
+        return made
+    return (delete(want, str(want.spec["object"]["name"])),)
+
+
+def retired(want: Resource, seen: Facts, issuer: str) -> Sequence[Step]:
+    observed: Facts = seen.get("observed", {})
+    if observed.get("users"):
+        # Flux is still cleaning up, and cannot with one that is no good any more.
+        return proposed(want, seen, issuer) if "current" in observed else ()
+    name = str(want.spec["object"]["name"])
+    return [delete(want, name, kind) for kind in observed.get("kinds", ())]
+
+
+def delete(want: Resource, name: str, kind: str = "Secret") -> Step:
+    args = {
+        "backend": want.backend,
+        "group": "",
+        "kind": kind,
+        "name": name,
+        "namespace": manifests.NAMESPACE,
+    }
+    return make_step(
+        want,
+        DELETE,
+        args,
+        why=f"delete {kind} {manifests.NAMESPACE}/{name}: "
+        + ("it was retired" if want.absent else "Flux goes in with tokens now"),
+        deadline=WRITE_DEADLINE,
+        destroys=[want.ref] if want.absent else (),
+    )
 
 
 def steps(want: Resource, seen: Facts) -> Sequence[Step]:

@@ -74,7 +74,9 @@ class AccessDriver(ObjectDriver):
     def manifests(self, want: Resource) -> Sequence[Manifest]:
         if want.absent or not self._ours(want):
             return ()
-        return account.manifests(want, self.tools.rules.catalogue())
+        cluster = self._cluster(want)
+        trusts = cluster is not None and bool(cluster.spec.get("trust"))
+        return account.manifests(want, self.tools.rules.catalogue(), trusts=trusts)
 
     def _ours(self, want: Resource) -> bool:
         """Whether fleetd keeps an account there; of an adopted cluster it uses what it is given."""

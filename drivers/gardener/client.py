@@ -1,5 +1,6 @@
 """
-The few requests to a garden and a metal API that are no object's life: kubeconfigs and tokens.
+The few requests to a garden and a metal API that are no object's life: kubeconfigs, and whether a
+token is good.
 
 Only the wire: what to do with an answer is the drivers' business.
 """
@@ -60,40 +61,6 @@ def _young(cause: errors.KubeError) -> bool:
     if cause.status == 422:
         return "no suitable advertised address" in str(cause)
     return cause.status == 500 and "could not get" in str(cause)
-
-
-async def account_token(client: KubeClient, namespace: str, account: str, seconds: int) -> Minted:
-    """A token for a ServiceAccount."""
-    kind = await client.find("", "ServiceAccount")
-    body = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": seconds},
-    }
-    answer = await client.post(kind.path(account, namespace, "token"), body)
-    status: dict[str, Any] = answer.get("status") or {}
-    if not status.get("token"):
-        raise errors.Unreachable(f"no token came for ServiceAccount {namespace}/{account}")
-    return Minted(
-        Secret(str(status["token"])), datetime.fromisoformat(str(status["expirationTimestamp"]))
-    )
-
-
-async def identity_token(client: KubeClient, namespace: str, identity: str, seconds: int) -> Minted:
-    """A token of the garden for a WorkloadIdentity."""
-    kind = await client.find("security.gardener.cloud", "WorkloadIdentity")
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": seconds},
-    }
-    answer = await client.post(kind.path(identity, namespace, "token"), body)
-    status: dict[str, Any] = answer.get("status") or {}
-    if not status.get("token"):
-        raise errors.Unreachable(f"no token came for WorkloadIdentity {namespace}/{identity}")
-    return Minted(
-        Secret(str(status["token"])), datetime.fromisoformat(str(status["expirationTimestamp"]))
-    )
 
 
 async def accepted(client: KubeClient, token: Secret) -> bool:

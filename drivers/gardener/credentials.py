@@ -12,7 +12,7 @@ from typing import Any
 from drivers.gardener import client, manifests
 from fleetd import objects
 from fleetd.kube import credentials as ledger
-from fleetd.kube import errors, facts
+from fleetd.kube import errors, facts, tokens
 from fleetd.kube.client import Object
 from fleetd.kube.secretview import SecretView
 from fleetd.tools import Tools
@@ -87,7 +87,7 @@ async def write(tools: Tools, step: Step) -> Outcome:
         if mine and token is not None and await client.accepted(metal, token):
             return Done()
     seconds = int(LIFE.total_seconds())
-    minted = await client.account_token(metal, given["namespace"], given["account"], seconds)
+    minted = await tokens.of_account(metal, given["namespace"], given["account"], seconds)
     garden = tools.clusters.client(given["backend"])
     kind = await garden.find("", "Secret")
     user = f"system:serviceaccount:{given['namespace']}:{given['account']}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from drivers.gardener import client, manifests
 from fleetd import objects
-from fleetd.kube import errors, facts
+from fleetd.kube import errors, facts, tokens
 from fleetd.objects import APPLY, DELETE, WRITE_DEADLINE, ObjectDriver
 from fleetd.vocabulary import Step, make_step
 from topology.resource import Facts, Resource
@@ -40,7 +40,7 @@ async def look(driver: ObjectDriver, want: Resource) -> dict[str, Any]:
     for one in manifests.grants(want, user):
         there = await metal.get(await metal.find(*one.gk), one.name, one.namespace)
         granted = granted and there is not None and not facts.differences(one.body, there)
-    token = await client.identity_token(
+    token = await tokens.of_identity(
         driver.tools.clusters.client(want.backend), space, name, SHORTEST
     )
     try:

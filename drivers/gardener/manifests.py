@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.gardener import offers
+from fleetd.kube import trust
 from fleetd.objects import Manifest
 from topology.documents import base
 from topology.resource import Facts, Resource
@@ -223,7 +224,7 @@ def shoot(want: Resource) -> Manifest:
         },
     }
     body["spec"] |= options(spec)
-    if spec.get("authentication"):
+    if spec.get("authentication") or spec.get("trust"):
         named = {"configMapName": authentication_name(spec)}
         body["spec"]["kubernetes"]["kubeAPIServer"] = {"structuredAuthentication": named}
     return Manifest(backend=want.backend, body=body, why=f"create shoot {spec['name']}")
@@ -260,14 +261,17 @@ def authentication_name(spec: Facts) -> str:
 def authentication(want: Resource) -> tuple[Manifest, ...]:
     """The ConfigMap from which the API server learns whom to believe. It has to be there before
     the Shoot names it."""
-    given: Facts | None = want.spec.get("authentication")
-    if not given:
+    given: Facts = want.spec.get("authentication") or {}
+    issuers = [_issuer(one) for one in given.get("issuers") or ()]
+    if want.spec.get("trust"):
+        issuers.append(_trusted(want))
+    if not issuers:
         return ()
     version = "v1" if offers.minor(str(want.spec["kubernetes"])) >= (1, 34) else "v1beta1"
     config = {
         "apiVersion": f"apiserver.config.k8s.io/{version}",
         "kind": "AuthenticationConfiguration",
-        "jwt": [_issuer(one) for one in given["issuers"]],
+        "jwt": issuers,
     }
     body: Facts = {
         "apiVersion": "v1",
@@ -291,6 +295,17 @@ def _issuer(given: Facts) -> dict[str, Any]:
     }
     if given.get("groupsClaim"):
         claims["groups"] = {"claim": given["groupsClaim"], "prefix": given["prefix"]}
+    return {"issuer": issuer, "claimMappings": claims}
+
+
+def _trusted(want: Resource) -> dict[str, Any]:
+    """The management cluster, for its account of Flux and for this cluster alone: a token that was
+    made for another is refused."""
+    given: Facts = want.spec["trust"]
+    issuer = {"url": given["issuer"], "audiences": [trust.audience(str(want.spec["name"]))]}
+    if given.get("authority"):
+        issuer["certificateAuthority"] = given["authority"]
+    claims = {"username": {"claim": "sub", "prefix": trust.PREFIX}}
     return {"issuer": issuer, "claimMappings": claims}
 
 

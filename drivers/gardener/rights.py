@@ -11,6 +11,7 @@ installs Flux can do there what Flux can. What a catalogue of your own brings is
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from fleetd.kube import trust
 from topology.catalogue import Component, Scope
 from topology.documents.cluster import Role
 from topology.resource import Facts
@@ -101,10 +102,11 @@ def _special(job: Role) -> Iterator[dict[str, Any]]:
     match job:
         case Role.MANAGEMENT:
             yield _rule((CRD,), ("customresourcedefinitions",), KEEP)
-            yield _rule(("",), ("services",), KEEP)
+            yield _rule(("",), ("configmaps", "services"), KEEP)
             yield _rule(("apps",), ("deployments",), KEEP)
             yield _rule(("",), ("persistentvolumeclaims", "pods"), ("delete",))
             yield _rule((RBAC,), ("clusterroles",), ("bind",), ("cluster-admin",))
+            yield _rule(("",), ("serviceaccounts/token",), ("create",), (trust.ACCOUNT,))
         case Role.HYPERVISOR:
             yield _rule(("",), ("nodes",), ("patch", "delete"))
             yield _rule(("",), ("nodes/status",), ("patch",))

@@ -16,7 +16,7 @@ from typing import Any
 from drivers.openbao import client, fleet, grants, manifests
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
-from fleetd.kube import config, errors
+from fleetd.kube import config, errors, tokens
 from fleetd.kube.facts import part as inside
 from fleetd.objects import Manifest
 from fleetd.secrets import Secret
@@ -126,16 +126,11 @@ class Auth(Part):
         self, want: Resource, account: str, audiences: Sequence[str], seconds: int
     ) -> Secret | None:
         kube = self.tools.clusters.client(f"cluster:{want.spec['cluster']}")
-        where = f"/api/v1/namespaces/{manifests.SYSTEM}/serviceaccounts/{account}/token"
-        spec: dict[str, Any] = {"expirationSeconds": seconds}
-        if audiences:
-            spec["audiences"] = list(audiences)
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        space = manifests.SYSTEM
         try:
-            answer = await kube.post(where, body)
+            return (await tokens.of_account(kube, space, account, seconds, audiences)).secret
         except errors.NotFound:
             return None
-        return Secret(str(answer["status"]["token"]))
 
     async def _place(self, want: Resource) -> Place:
         """Address and authority of the cluster, as its garden tells them; of an adopted one, as
@@ -207,15 +202,12 @@ class Auth(Part):
         """The audience that tokens of the cluster have unless one is asked for: the operator of a
         control plane asks for none. Empty before our account is there to tell it."""
         kube = self.tools.clusters.client(f"cluster:{want.spec['cluster']}")
-        where = f"/api/v1/namespaces/{manifests.SYSTEM}/serviceaccounts/{manifests.PROOF}/token"
-        spec = {"expirationSeconds": PROOF_TTL}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        account = (manifests.SYSTEM, manifests.PROOF)
         try:
-            answer = await kube.post(where, body)
+            found = (await tokens.of_account(kube, *account, PROOF_TTL)).audiences
         except errors.NotFound:
             return ""
-        found: Sequence[str] = answer["spec"].get("audiences") or ()
-        return str(found[0]) if found else ""
+        return found[0] if found else ""
 
     # Doing.
 

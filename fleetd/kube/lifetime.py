@@ -3,7 +3,7 @@ Since when and until when a kubeconfig lets in, as far as it says so itself: a c
 end, and most tokens have one in the clear.
 
 Pure. Nothing is verified here; whoever trusts it is the server. What does not say when it ends is
-taken to be good until it is refused. Never tells anything but moments.
+taken to be good until it is refused. Never tells anything but moments, and who made a token.
 """
 
 import base64
@@ -71,22 +71,32 @@ def _certificate(data: str) -> Span | None:
     return Span(read.not_valid_before_utc, read.not_valid_after_utc)
 
 
+def issuer(token: Secret) -> str:
+    """Who made it; empty if it does not say."""
+    return str(_claims(token.reveal()).get("iss") or "")
+
+
 def _token(text: str) -> Span | None:
     """Of a JSON web token; others do not say."""
-    parts = text.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        body = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        claims: Any = json.loads(body)
-    except ValueError:
-        return None
+    claims = _claims(text)
     end = _moment(claims, "exp")
     return Span(_moment(claims, "iat"), end) if end is not None else None
 
 
-def _moment(claims: object, name: str) -> datetime | None:
-    value = cast("Mapping[str, Any]", claims).get(name) if isinstance(claims, dict) else None
+def _claims(text: str) -> Mapping[str, Any]:
+    parts = text.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        body = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        claims: Any = json.loads(body)
+    except ValueError:
+        return {}
+    return cast("Mapping[str, Any]", claims) if isinstance(claims, dict) else {}
+
+
+def _moment(claims: Mapping[str, Any], name: str) -> datetime | None:
+    value = claims.get(name)
     if not isinstance(value, int | float):
         return None
     try:

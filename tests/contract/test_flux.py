@@ -39,6 +39,29 @@ def test_what_is_written_for_flux_fits_its_schemas(one: Resource) -> None:
         assert crds.problems(_versioned(body), group, body["kind"]) == []
 
 
+@pytest.mark.parametrize("kind", ["flux-sync", "cert-manager"])
+def test_ways_without_a_secret_fit_the_schemas(kind: str) -> None:
+    """A folder and a release that reach their cluster with tokens."""
+    one = want(kind)
+    made = (
+        manifests.kustomization(one, "mgmt", "eu-1", trusts=True)
+        if kind == "flux-sync"
+        else manifests.helm_release(one, "mgmt", (), "charts", trusts=True)
+    )
+    body = objects.marked(made.body, one)
+
+    assert body["spec"]["kubeConfig"] == {"configMapRef": {"name": "hv-kubeconfig"}}
+    assert crds.problems(_versioned(body), made.group, made.kind) == []
+
+
+def test_an_instance_that_makes_tokens_fits_its_schema() -> None:
+    """The switch is where the operator looks for it."""
+    body = installation.instance(want("flux", "mgmt"), trusts=True)
+
+    assert body["spec"]["cluster"]["objectLevelWorkloadIdentity"] is True
+    assert crds.problems(body, "fluxcd.controlplane.io", "FluxInstance") == []
+
+
 def test_the_installation_fits_its_schemas() -> None:
     """The instance and the repositories; the rest is built into Kubernetes."""
     found = loop.run(_bodies(want("flux", "mgmt")))

@@ -27,7 +27,10 @@ CONTROLLERS = (
     "serviceaccount-token-controller",
 )
 """Those whose work our claims are about. The rest would wait for nodes."""
-PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
+PUBLIC = (
+    *("/healthz", "/livez", "/readyz", "/version"),
+    *("/.well-known/openid-configuration", "/openid/v1/jwks"),
+)
 MASTERS = "system:masters"
 FRONT = "front-proxy"
 
@@ -38,9 +41,15 @@ def programs(*, controllers: bool) -> tuple[str, ...]:
 
 class Kube:
     def __init__(
-        self, folder: Path, *, controllers: bool = True, guests: Authority | None = None
+        self,
+        folder: Path,
+        *,
+        controllers: bool = True,
+        guests: Authority | None = None,
+        believes: str = "",
     ) -> None:
-        """`guests`: another authority whose people are let in, as a garden's are into a Shoot."""
+        """`guests`: another authority whose people are let in, as a garden's are into a Shoot.
+        `believes`: the AuthenticationConfiguration, instead of one that believes nobody else."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
         self.running: list[Running] = []
@@ -50,6 +59,7 @@ class Kube:
         self._front = Authority(folder, "front-proxy-ca")
         self.port, self.etcd_port, self._peer_port, self._manager_port = process.free_ports(4)
         self._guests = guests
+        self._believes = believes
         self.server = f"https://127.0.0.1:{self.port}"
         self.admin = self.authority.client("admin", [MASTERS])
 
@@ -139,12 +149,14 @@ class Kube:
             )
 
     def _who_may_come(self) -> Path:
-        """Whoever shows nothing may ask how the server is, and no more: as a hardened server has
-        it. Otherwise they would be somebody, and forbidden instead of unauthorized."""
+        """Whoever shows nothing may ask how the server is and what its keys are, and no more: as a
+        hardened server has it. Otherwise they would be somebody, and forbidden instead of
+        unauthorized."""
         path = self.folder / "authentication.json"
         anonymous = {"enabled": True, "conditions": [{"path": one} for one in PUBLIC]}
         kind = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"}
-        path.write_text(json.dumps({**kind, "anonymous": anonymous}), "utf-8")
+        usual = json.dumps({**kind, "anonymous": anonymous})
+        path.write_text(self._believes or usual, "utf-8")
         return path
 
     def _whose_people(self) -> Path:

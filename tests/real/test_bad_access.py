@@ -7,7 +7,6 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from fleetd.clock import SystemClock
@@ -15,12 +14,12 @@ from fleetd.gate import Gates
 from fleetd.kube import config, errors
 from fleetd.kube.clusters import Clusters
 from fleetd.kube.http import HttpTransport
-from fleetd.secrets import Secret
 from tests import defaults
 from tests.kube.test_bad_servers import WORDS, written_and_seen
 from tests.real import lab
 from tests.real.certs import Authority
 from tests.real.kube import READY, Kube
+from tests.real.reach import text
 
 pytestmark = pytest.mark.real
 
@@ -29,10 +28,6 @@ ASKED = {
     "other version": ("rabbitmq.com", "RabbitmqCluster"),
 }
 GOOD, BAD = "cluster:good", "cluster:bad"
-
-
-def _text(document: dict[str, Any]) -> Secret:
-    return Secret(msgspec.json.encode(document).decode())
 
 
 def _astray(which: str, folder: Path, cluster: Kube) -> dict[str, Any]:
@@ -97,12 +92,12 @@ async def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
         async with asyncio.TaskGroup() as group:
             running = group.create_task(clusters.run(), name="clusters")
             await asyncio.sleep(0)
-            mine = _text(cluster.kubeconfig(pair=cluster.admin))
+            mine = text(cluster.kubeconfig(pair=cluster.admin))
             clusters.put(GOOD, mine)
             followed = await clusters.cache(GOOD, "", "ConfigMap")
             for which in cases:
                 clusters.drop(BAD)
-                clusters.put(BAD, _text(_astray(which, tmp_path, cluster)))
+                clusters.put(BAD, text(_astray(which, tmp_path, cluster)))
                 asked = ASKED.get(which, ("", "ConfigMap"))
                 with pytest.raises(errors.KubeError, match=WORDS[which]):
                     await clusters.cache(BAD, *asked, within=10)

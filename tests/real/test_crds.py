@@ -5,21 +5,17 @@ import copy
 import dataclasses
 import functools
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
-from fleetd.kube import config
-from fleetd.kube.http import HttpTransport
-from fleetd.secrets import Secret
 from tests.conformance.kube.api import CORE, CRDS, Api, established, until
 from tests.contract import crds
 from tests.real import lab, writes
+from tests.real.reach import reached
 
 pytestmark = pytest.mark.real
 
@@ -33,23 +29,15 @@ UNKNOWN = "/apis/garage.rajsingh.info/"
 """There is no CRD of Garage to hold it against."""
 
 
-@asynccontextmanager
-async def _administered(cluster: str) -> AsyncGenerator[Api]:
-    document = msgspec.json.encode(lab.admin(cluster)).decode()
-    transport = HttpTransport(config.read(Secret(document)))
-    yield Api(transport, "default", lambda _: transport)
-    await transport.close()
-
-
 @pytest.fixture
 async def api() -> AsyncIterator[Api]:
-    async with _administered("crds") as found:
+    async with reached(lab.admin("crds")) as found:
         yield found
 
 
 @pytest.fixture
 async def garden() -> AsyncIterator[Api]:
-    async with _administered("garden") as found:
+    async with reached(lab.admin("garden")) as found:
         yield found
 
 

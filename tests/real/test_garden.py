@@ -4,45 +4,28 @@ import asyncio
 import base64
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from drivers.gardener import client
-from fleetd.kube import config, errors
+from fleetd.kube import errors
 from fleetd.kube.client import KubeClient
-from fleetd.kube.http import HttpTransport
-from fleetd.secrets import Secret
 from tests.conformance.garden.gardens import GARDEN, NAME, Plot
-from tests.conformance.kube.api import CORE, RBAC, Answer, Api, eventually
+from tests.conformance.kube.api import CORE, RBAC, Answer, eventually
 from tests.real import lab
 from tests.real.certs import Authority
 from tests.real.garden import Garden
 from tests.real.kube import Kube
+from tests.real.reach import reached
 
 pytestmark = pytest.mark.real
 
 ADMINS = "gardener.cloud:system:admins"
 PATIENCE = 2.0
 SOON = 60.0
-
-
-@asynccontextmanager
-async def _reached(kubeconfig: Secret) -> AsyncGenerator[Api]:
-    transport = HttpTransport(config.read(kubeconfig))
-    try:
-        yield Api(transport, "default", lambda _: transport)
-    finally:
-        await transport.close()
-
-
-def _text(document: dict[str, Any]) -> Secret:
-    return Secret(msgspec.json.encode(document).decode())
 
 
 async def _fault(call: Callable[[], Awaitable[object]]) -> str:
@@ -90,7 +73,7 @@ async def test_a_garden_lets_us_into_a_shoot(tmp_path: Path) -> None:
     document = lab.admin("garden")
     guests = Authority(tmp_path, "shoot-clients", rsa_key=True)
     with Kube(tmp_path / "shoot", controllers=False, guests=guests) as shoot:
-        async with _reached(_text(document)) as api:
+        async with reached(document) as api:
             plot, kube = Plot(api, "entered"), KubeClient(api.transport)
             await plot.lay()
             await plot.plant()
@@ -104,7 +87,7 @@ async def test_a_garden_lets_us_into_a_shoot(tmp_path: Path) -> None:
             await _give_authorities(plot, shoot, guests)
             minted = await _mint(kube, plot)
             short, stranger = await _fault(lambda: ask(60)), await _fault(lambda: ask(name="none"))
-        async with _reached(minted.secret) as inside:
+        async with reached(minted.secret) as inside:
             before = await inside.get(f"{CORE}/namespaces")
             role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
             group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": ADMINS}
@@ -128,7 +111,7 @@ async def test_a_garden_that_is_away_says_so(tmp_path: Path) -> None:
     neither is taken for a Shoot that is gone, and the server in front goes on."""
     lab.need(*lab.missing("garden"))
     with Garden(tmp_path) as garden:
-        async with _reached(_text(garden.kubeconfig(pair=garden.admin))) as api:
+        async with reached(garden.kubeconfig(pair=garden.admin)) as api:
             kube = KubeClient(api.transport)
             shoots = await kube.find("core.gardener.cloud", "Shoot")
 

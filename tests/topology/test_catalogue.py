@@ -333,3 +333,16 @@ def test_documentation_names_every_source_and_own_reason() -> None:
     words = ["kubernetes", "metal", "openbao", "openstack", "aggregate"]
     for word in [*words, *health.OWN_REASONS]:
         assert f"`{word}`" in text
+
+
+def test_what_flux_brings_to_another_cluster_needs_the_way_there() -> None:
+    """Otherwise it would change over to another way before that is good."""
+    astray = [
+        name
+        for name, one in COMPONENTS.items()
+        if one.spec.install.by in ("flux-helm", "flux-kustomization")
+        and one.spec.roles != [Role.MANAGEMENT]
+        and "flux-target" not in {link.component for link in one.spec.needs}
+    ]
+
+    assert astray == []

@@ -92,8 +92,19 @@ def issuers(fleet: Index) -> Iterator[Finding]:
         if cluster.spec.authentication is None:
             continue
         urls: dict[str, int] = {}
+        region = fleet.regions.get(cluster.spec.region)
+        trust = region.spec.trust if region is not None else None
         for number, one in enumerate(cluster.spec.authentication.issuers):
             at: Path = ("spec", "authentication", "issuers", number)
+            if trust is not None and one.url == trust.issuer:
+                yield fleet.complain(
+                    cluster,
+                    (*at, "url"),
+                    code="issuer-of-trust",
+                    message="the Region's trust names this issuer, and an API server takes each "
+                    "once",
+                    hint="remove it here; Flux is let in by the Region's trust",
+                )
             first = urls.setdefault(one.url, number)
             if first != number:
                 yield fleet.complain(

@@ -214,6 +214,18 @@ class Git(Model):
     """Folder with one sub-folder per cluster."""
 
 
+class Trust(Model):
+    """Has the other clusters believe the tokens of the management cluster. Flux then goes in with
+    those, and no kubeconfig is handed to it."""
+
+    issuer: str = Field(pattern=r"^https://[^\s?#]+$", max_length=500)
+    """An https address: the `iss` of the management cluster's service account tokens. Its keys must
+    be published there, where the API servers of the other clusters can read them."""
+    authority: str | None = Field(default=None, pattern=r"^-----BEGIN CERTIFICATE-----\s")
+    """Certificate (PEM) of the authority that the issuer's own certificate is from; left out, one
+    that everybody knows."""
+
+
 def share(value: object) -> object:
     """A number, or text that is a number or a share of 1% to 100%."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -291,6 +303,10 @@ class RegionSpec(Model):
     charts: str | None = Field(default=None, pattern=r"^(oci|https)://.+")
     """A Helm repository that has all charts, e.g. a mirror oci://registry.example/charts. Left out,
     each chart comes from where its makers publish it."""
+    trust: Trust | None = None
+    """Tokens instead of kubeconfigs for Flux; left out, it gets a kubeconfig for each cluster,
+    which fleetd renews. A cluster that you adopted is reached with the kubeconfig of its document
+    either way, and Greenhouse and the arbiter's operator get kubeconfigs either way."""
     windows: Annotated[list[Window], Field(max_length=50)] = Field(default_factory=list)
     """When disruptive work may start. Without any, at all times."""
     freezes: Annotated[list[Freeze], Field(max_length=100)] = Field(default_factory=list)

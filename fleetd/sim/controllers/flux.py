@@ -12,6 +12,7 @@ from typing import Any
 from fleetd.sim.chart import Chart
 from fleetd.sim.controllers import fluxsources, helm, kustomize
 from fleetd.sim.controllers.base import Controller, Key, Obj, key_of
+from fleetd.sim.controllers.fluxparts import WORKLOAD_IDENTITY
 from fleetd.sim.controllers.workloads import DEPLOYMENT
 from fleetd.sim.controllers.workloads_look import meant, members, part
 from fleetd.sim.kube.cluster import GK, Change
@@ -93,6 +94,8 @@ class FluxOperator(Controller):
     def _install(self, obj: Obj) -> None:
         size = str(part(obj["spec"], "cluster").get("size", ""))
         more = [f"--concurrent={_CONCURRENT[size]}"] if size in _CONCURRENT else []
+        if part(obj["spec"], "cluster").get("objectLevelWorkloadIdentity"):
+            more.append(f"--feature-gates={WORKLOAD_IDENTITY}")
         for name in _components(obj):
             for definition in COMPONENTS[name]:
                 if self.cluster.store.tables.get(definition.gk) is None:
@@ -127,7 +130,8 @@ def _registry(obj: Obj) -> str:
 def _observed(status: Obj) -> int | None:
     found = members(status, "conditions")
     ready = next((one for one in found if one["type"] == "Ready"), None)
-    return ready.get("observedGeneration") if ready is not None else None
+    done = ready is not None and ready["status"] == "True"
+    return ready.get("observedGeneration") if ready is not None and done else None
 
 
 CHARTS = {

@@ -1,6 +1,6 @@
 """
-What the Flux controllers have in common: reaching another cluster with a kubeconfig Secret,
-waiting for dependencies, being poked by an annotation.
+What the Flux controllers have in common: reaching another cluster with a kubeconfig Secret or with
+a token of their own cluster, waiting for dependencies, being poked by an annotation.
 
 As in real-flux, sections 3 and 4: the Secret is read anew at every reconcile and its token is
 really checked by the other server, so a wrong one is found out when it is used and not before.
@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -25,6 +26,10 @@ from fleetd.sim.world import World
 
 R = TypeVar("R")
 SECRET: GK = ("", "Secret")
+WAYS: dict[GK, str] = {SECRET: "secretRef", ("", "ConfigMap"): "configMapRef"}
+WORKLOAD_IDENTITY = "ObjectLevelWorkloadIdentity=true"
+LIFE = timedelta(hours=1)
+"""Of a token that a controller makes for itself."""
 REQUESTED = "reconcile.fluxcd.io/requestedAt"
 WATCH = "reconcile.fluxcd.io/watch"
 REQUEUE_DEPENDENCY = 30.0
@@ -44,7 +49,7 @@ class Unusable(Exception):
     """The other cluster was not reached. Each controller has words of its own for it."""
 
     why: str
-    """secret, key, garbage, unauthorized, refused, hangs"""
+    """secret, key, garbage, token, unauthorized, refused, hangs"""
     detail: str = ""
 
 
@@ -70,15 +75,16 @@ class FluxController(Controller):
     def keys(self, change: Change) -> Iterable[Key]:
         if change.gk in self.watches and meant(change):
             yield key_of(change.gk, change.object)
-        if change.gk == SECRET and _watched(change.object):
-            yield from self.users(change.object)
+        if change.gk in WAYS and _watched(change.object):
+            yield from self.users(WAYS[change.gk], change.object)
 
-    def users(self, secret: Obj) -> Iterable[Key]:
-        """Those that name this Secret for their kubeconfig."""
-        metadata = secret["metadata"]
+    def users(self, way: str, named: Obj) -> Iterable[Key]:
+        """Those that name this Secret or ConfigMap for their kubeconfig."""
+        metadata = named["metadata"]
         for gk in self.watches:
             for obj in self.cluster.list(gk, metadata["namespace"]):
-                if _secret_of(obj) == metadata["name"]:
+                reference = part(part(obj["spec"], "kubeConfig"), way)
+                if reference.get("name") == metadata["name"]:
                     yield key_of(gk, obj)
 
     def guard(self, key: Key, obj: Obj) -> None:
@@ -105,7 +111,34 @@ class FluxController(Controller):
         """The cluster that a Kustomization or HelmRelease is for. Raises Unusable."""
         if "kubeConfig" not in obj["spec"]:
             return self.cluster
+        if "configMapRef" in obj["spec"]["kubeConfig"]:
+            return self._with_token(obj)
         return reach(self.world, self.cluster, obj)
+
+    def _with_token(self, obj: Obj) -> Cluster:
+        """By the ConfigMap that `spec.kubeConfig` names, with a token of the account that it names,
+        where the controller was told that it may."""
+        deployment = self.cluster.get(("apps", "Deployment"), self.name, "flux-system")
+        if WORKLOAD_IDENTITY not in str(part(deployment, "spec")):
+            said = "ObjectLevelWorkloadIdentity feature gate is not enabled"
+            raise Unusable("token", f"failed to get access token for cluster: {said}")
+        namespace = obj["metadata"]["namespace"]
+        name = str(obj["spec"]["kubeConfig"]["configMapRef"]["name"])
+        data = part(self.cluster.get(("", "ConfigMap"), name, namespace), "data")
+        account = self.cluster.get(
+            ("", "ServiceAccount"), str(data.get("serviceAccountName")), namespace
+        )
+        if data.get("provider") != "generic" or account is None:
+            raise Unusable("token", f"failed to get access token for cluster: {namespace}/{name}")
+        who = (namespace, account["metadata"]["name"], account["metadata"]["uid"])
+        token = self.cluster.tokens.issue(
+            f"system:serviceaccount:{namespace}:{who[1]}",
+            ("system:serviceaccounts",),
+            expires=self.world.now() + LIFE,
+            audiences=tuple(str(data.get("audiences") or data["address"]).split()),
+            account=who,
+        )
+        return _enter(self.world, str(data["address"]), token)
 
     def workers(self) -> int:
         """How many objects it works on at once: its `--concurrent`."""
@@ -197,6 +230,13 @@ def reach(world: World, hub: Cluster, obj: Obj) -> Cluster:
     if found is None:
         raise Unusable("key", f"{namespace}/{ref['name']}")
     server, token = read_kubeconfig(base64.b64decode(found))
+    cluster = _enter(world, server, token)
+    user = f"flux {namespace}/{ref['name']}"
+    world.truth.uses(f"kubeconfig/{cluster.name}", user, truth.digest(token))
+    return cluster
+
+
+def _enter(world: World, server: str, token: str) -> Cluster:
     host = server.partition("://")[2] or server
     name = next((one for one in world.clusters if world.address(one) == server), None)
     if name is None or ("cluster", name, "unreachable") in world.mishaps:
@@ -208,7 +248,6 @@ def reach(world: World, hub: Cluster, obj: Obj) -> Cluster:
         cluster.tokens.user(token)
     except BadToken:
         raise Unusable("unauthorized", host) from None
-    world.truth.uses(f"kubeconfig/{name}", f"flux {namespace}/{ref['name']}", truth.digest(token))
     return cluster
 
 
@@ -236,11 +275,6 @@ def read_kubeconfig(text: bytes) -> tuple[str, str]:
             "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go "
             "value of type struct",
         ) from None
-
-
-def _secret_of(obj: Obj) -> str:
-    kube = part(obj["spec"], "kubeConfig")
-    return str(part(kube, "secretRef").get("name", ""))
 
 
 def _watched(secret: Obj) -> bool:

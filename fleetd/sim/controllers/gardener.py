@@ -6,8 +6,8 @@ the one that waits for machines takes as long as the metal does, which makes a c
 metal a matter of 15 to 40 minutes. Conditions have a fourth status, Progressing, before they turn
 False. Without a free server the operation is in Error with ERR_INFRA_RESOURCES_DEPLETED, and
 Failed after twelve hours; only `retry` or another spec helps then. `shoot.gardener.cloud/ignore`
-stops it. Workers are `gardener_workers`, kubeconfigs `gardener_access`, the rotation of
-credentials `gardener_rotation`.
+stops it. Workers are `gardener_workers`, kubeconfigs `gardener_access`, whom a server believes
+`gardener_trust`, the rotation of credentials `gardener_rotation`.
 
 Left out: a hibernated cluster's API server still answers; no periodic reconcile; no maintenance
 by itself, not even where automatic updates are on (fleetd always turns them off).
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from fleetd.sim.controllers import gardener_roles as roles
 from fleetd.sim.controllers import gardener_rotation as rotation
+from fleetd.sim.controllers import gardener_trust as trust
 from fleetd.sim.controllers import gardener_workers as workers
 from fleetd.sim.controllers import workloads
 from fleetd.sim.controllers.base import Controller, Key, Obj, age, key_of, merge_conditions, stamp
@@ -288,6 +289,7 @@ class Gardenlet(Controller):
             there.subscribe(lambda change: self._node_changed(key, change))
             self.world.tell("API server up", key.name)
         there.version = version
+        trust.set_up(self.world, self.cluster, shoot, there)
         for body in (
             {"kind": "ConfigMap", "apiVersion": "v1", "data": {"ca.crt": "simulated"}},
             {"kind": "InternalSecret", "apiVersion": f"{CORE}/v1beta1", "type": "Opaque"},

@@ -38,6 +38,8 @@ def unusable(cause: Unusable) -> tuple[str, str]:
             return "RESTClientError", f"KubeConfig secret '{cause.detail}' {missing}"
         case "garbage":
             return "RESTClientError", f"failed to load KubeConfig from secret: {cause.detail}"
+        case "token":
+            return "RESTClientError", cause.detail
         case "unauthorized":
             return (
                 "StateError",

@@ -30,7 +30,7 @@ def unusable(cause: Unusable, first: str) -> str:
                 f"KubeConfig secret '{cause.detail}' does not contain a 'value' key with a "
                 "kubeconfig"
             )
-        case "garbage":
+        case "garbage" | "token":
             return cause.detail
         case "unauthorized":
             return (

@@ -10,13 +10,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
-import msgspec
-
 from drivers.gardener import manifests
-from fleetd.kube import config
-from fleetd.kube.http import HttpTransport
 from fleetd.kube.transport import Transport
-from fleetd.secrets import Secret
 from fleetd.sim.controllers.gardenadmission import Admission
 from fleetd.sim.faces.inprocess import InProcess
 from fleetd.sim.kube.cluster import Cluster
@@ -24,6 +19,7 @@ from tests.conformance.kube.api import CORE, Answer, Api, Obj
 from tests.conformance.kube.places import Hurried, uid_of
 from tests.drivers.gardener.region import want
 from tests.real import garden, lab
+from tests.real.reach import reached
 
 GARDEN = "/apis/core.gardener.cloud/v1beta1"
 SECURITY = "/apis/security.gardener.cloud/v1alpha1"
@@ -44,12 +40,8 @@ async def simulated() -> AsyncGenerator[Transport]:
 
 @asynccontextmanager
 async def real() -> AsyncGenerator[Transport]:
-    document = msgspec.json.encode(lab.admin("garden")).decode()
-    transport = HttpTransport(config.read(Secret(document)))
-    try:
-        yield transport
-    finally:
-        await transport.close()
+    async with reached(lab.admin("garden")) as api:
+        yield api.transport
 
 
 PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Transport]]] = {

@@ -14,16 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
-from fleetd.kube import config
-from fleetd.kube.http import HttpTransport
 from fleetd.kube.transport import Transport
-from fleetd.secrets import Secret
 from fleetd.sim.faces.inprocess import InProcess
 from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube.cluster import Cluster
-from tests.real import lab
+from tests.real import lab, reach
 
 PACE = 100.0
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -82,8 +77,7 @@ async def on_the_wire() -> AsyncGenerator[Server]:
         return cluster.kubeconfig(f"{address}/k8s/judged", token)
 
     def login(token: str) -> Transport:
-        text = msgspec.json.encode(document(token)).decode()
-        made = HttpTransport(config.read(Secret(text)))
+        made = reach.transport(document(token))
         opened.append(made)
         return made
 
@@ -103,7 +97,7 @@ async def real() -> AsyncGenerator[Server]:
     opened: list[Transport] = []
 
     def opened_for(document: dict[str, Any]) -> Transport:
-        made = HttpTransport(config.read(Secret(msgspec.json.encode(document).decode())))
+        made = reach.transport(document)
         opened.append(made)
         return made
 
