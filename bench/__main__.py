@@ -20,7 +20,7 @@ import msgspec
 from bench import measure, table
 from bench.table import Row
 
-NAMES = ("documents", "plans", "growth", "daemon", "journal", "simulation", "kube")
+NAMES = ("documents", "plans", "growth", "daemon", "journal", "simulation", "page", "kube")
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -66,7 +66,7 @@ function App() {
 }
 
 function Count() {
-  const { data } = useGet("/api/v1/incidents?limit=100");
+  const { data } = useGet("/api/v1/incidents");
   const count = data?.items.length ?? 0;
   if (!count) return null;
   return html`<b class="count" aria-label=${`${count} open`}>${count >= 100 ? "99+" : count}</b>`;

@@ -3,8 +3,9 @@
 
 Two processes that talk over loopback: the simulated world (`fleetd.sim.serve`) and a real daemon,
 both in a time that runs faster than life. Nothing is recorded: what is shown is what the daemon
-answers. When the region is Ready, a few failures are offered as commands to try, and the tree
-goes on to show what they do. Whatever ends the demo, it takes both processes and its folder along.
+answers, here and on its web page. When the region is Ready, a walk leads through three failures
+(`fleetd.sim.walk`), others are offered as commands to try, and the tree goes on to show what they
+do. Whatever ends the demo, it takes both processes and its folder along.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+import webbrowser
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -30,6 +32,8 @@ from rich.text import Text
 
 from fleetd import clock
 from fleetd.sim import serve
+from fleetd.sim import walk as walking
+from fleetd.sim.walk import Failure
 from topology import read
 from topology.resource import Topology
 
@@ -61,6 +65,7 @@ class Trouble(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="end when the region is Ready")
+    parser.add_argument("--walk", action="store_true", help="three failures by itself, then end")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--pace", type=float, default=PACE)
     parser.add_argument("--documents", type=Path, default=EXAMPLE)
@@ -70,7 +75,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="fleetd-demo-") as folder:
         demo = Demo(Path(folder), given.documents.absolute(), given.seed, given.pace)
         try:
-            return demo.run(once=given.once)
+            return demo.run(once=given.once, walk=given.walk)
         except KeyboardInterrupt:
             return 130 if given.once else 0
         except Trouble as trouble:
@@ -98,19 +103,25 @@ class Demo:
         self._console = Console()
         self._processes: list[subprocess.Popen[str]] = []
 
-    def run(self, *, once: bool) -> int:
+    def run(self, *, once: bool, walk: bool) -> int:
         topology = read.read([self._documents]).topology
         world = self._start_world()
         url = self._start_daemon(world)
         self._console.print(
             f"fleetd serves [bold]{url}[/], on a world simulated with seed {self._seed}"
         )
+        if not once and not walk and _can_show_pages():
+            webbrowser.open(url)
         started = _time.monotonic()
         nodes = self._watch(url, started, until=_all_ready)
         took = _time.monotonic() - started
         region = next(node["region"] for node in nodes)
-        if not once and topology is not None:
+        if walk and topology is not None:
+            self._walk(url, world["address"], topology, alone=True)
+        elif not once and topology is not None:
             self._offer(url, world["address"], topology)
+            if self._console.is_terminal and sys.stdin.isatty():
+                self._walk(url, world["address"], topology, alone=False)
             self._watch(url, started, until=None)
         click.echo(
             f"region/{region} Ready: {len(nodes)} resources, "
@@ -216,10 +227,42 @@ class Demo:
             if process.poll() is not None:
                 raise Trouble(f"the {name} ended:\n{self._said(name)}")
 
+    def _walk(self, url: str, world: str, topology: Topology, *, alone: bool) -> None:
+        def further(deed: str) -> bool:
+            if alone:
+                return True
+            self._console.print(f"  Enter: {deed};  q, Enter: go on alone ", end="")
+            return sys.stdin.readline().strip().lower() != "q"
+
+        def tell(line: str) -> None:
+            request = urllib.request.Request(f"{world}/faults", data=line.encode())  # noqa: S310 -- our own world
+            _direct.open(request, timeout=20).close()
+
+        def say(line: str) -> None:
+            self._console.print(line, soft_wrap=True, highlight=False)
+
+        def ask(path: str) -> Any:  # noqa: ANN401 - JSON
+            return _ask(url + path)
+
+        wrong = walking.walk(
+            failures(topology, min(topology.regions)),
+            walking.Walk(
+                say=say,
+                ask=ask,
+                tell=tell,
+                next=further,
+                time=_time,
+                url=url,
+            ),
+        )
+        if wrong:
+            raise Trouble(wrong)
+
     def _offer(self, url: str, world: str, topology: Topology) -> None:
         region = min(topology.regions)
         say = self._console.print
         say(f"\n[bold green]region/{region} is Ready.[/] Ctrl-C ends the demo. Until then, ask it:")
+        say(f"  {url}    the web page: see it there while it happens")
         for command in ("tree", f"why region {region}", "events -w", "credentials"):
             say(f"  .venv/bin/fleetctl --server {url} {command}", soft_wrap=True)
         say("or break something, see below what comes of it, ask why, and mend it:")
@@ -230,12 +273,41 @@ class Demo:
             say(f"  kubectl --kubeconfig {path} get ns", soft_wrap=True)
 
 
-def faults(topology: Topology, region: str) -> list[str]:
-    """What can be broken here. A sealed OpenBao is opened again; the others last."""
+def failures(topology: Topology, region: str) -> list[Failure]:
+    """The three of the walk."""
+    names = _names(topology, region)
+    first = min(names["server"])
+    dead = Failure(f"the BMC of {first} is dead", f"bmc {first} unreachable", f"server {first}")
+    found = [dead]
+    if (rack := _rack(topology, region)) and "cephcluster" in names:
+        ceph = f"cephcluster {min(names['cephcluster'])}"
+        found.append(Failure(f"rack {rack} loses its power", f"rack {rack} dark", ceph))
+    if "nova-compute" in names:
+        name = min(names["nova-compute"])
+        bad = f"image {name}/nova-compute bad"
+        found.append(Failure("an image of nova-compute is bad", bad, f"nova-compute {name}"))
+    return found
+
+
+def _names(topology: Topology, region: str) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for ref, want in topology.resources.items():
         if want.region == region:
             names.setdefault(ref.kind, []).append(ref.name)
+    return names
+
+
+def _can_show_pages() -> bool:
+    """Whether somebody sits in front of it who could see a browser's window."""
+    there = sys.platform == "darwin" or any(
+        os.environ.get(n) for n in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+    return there and sys.stdout.isatty()
+
+
+def faults(topology: Topology, region: str) -> list[str]:
+    """What can be broken here. A sealed OpenBao is opened again; the others last."""
+    names = _names(topology, region)
     found = [f"bmc {min(names['server'])} unreachable", f"openbao {region} sealed"]
     rack = _rack(topology, region)
     if rack:

@@ -12,7 +12,17 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from fleetd.surface import answers, asking, etags, finder, ledger, picture, problems, shapes
+from fleetd.surface import (
+    answers,
+    asking,
+    etags,
+    finder,
+    ledger,
+    picture,
+    problems,
+    shapes,
+    trouble,
+)
 from fleetd.surface.panel import Panel, Tally
 from fleetd.surface.routes import Asked
 from fleetd.vocabulary import Condition, Truth
@@ -257,6 +267,18 @@ async def credentials(ask: Asked) -> answers.Credentials:
         region=region,
     )
     return {"items": items, "now": _now(panel)}
+
+
+async def incidents(ask: Asked) -> trouble.Incidents:
+    panel, region = ask.panel, ask.as_(asking.InRegion).region
+    _check_region(panel, region)
+    return trouble.incidents(panel.incidents(), _now(panel), region)
+
+
+async def capacity(ask: Asked) -> trouble.CapacityShape:
+    panel, region = ask.panel, ask.as_(asking.InRegion).region
+    _check_region(panel, region)
+    return trouble.capacity(panel.capacity(), region)
 
 
 async def topology(ask: Asked) -> answers.Topology:

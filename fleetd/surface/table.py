@@ -7,7 +7,7 @@ Add a route here and nowhere else: it is then served, checked, authorised, in Op
 
 import functools
 
-from fleetd.surface import answers, api, asking, routes, writes
+from fleetd.surface import answers, api, asking, routes, trouble, writes
 from fleetd.surface.identity import Role, Scope
 from fleetd.surface.routes import Route
 
@@ -185,6 +185,25 @@ _READ = (
         query=asking.Watch,
         media=routes.EVENT_STREAM,
         codes=("bad-event-id", "history-gone", "too-many-watchers"),
+    ),
+    _get(
+        path=f"{V1}/incidents",
+        name="listIncidents",
+        summary="Open incidents: each failure once, at its cause, with what it affects",
+        about="The worst first. What only waits for something else is no incident.",
+        query=asking.InRegion,
+        answer=trouble.Incidents,
+        handler=api.incidents,
+        codes=("not-found",),
+    ),
+    _get(
+        path=f"{V1}/capacity",
+        name="getCapacity",
+        summary="Free and used servers by pool, class and zone, and who has them",
+        query=asking.InRegion,
+        answer=trouble.CapacityShape,
+        handler=api.capacity,
+        codes=("not-found",),
     ),
     _get(
         path=f"{V1}/kinds",

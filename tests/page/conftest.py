@@ -32,12 +32,17 @@ def small() -> Generator[Stage]:
 
 
 @pytest.fixture
-def page(browser: "Browser") -> "Generator[Page]":
+def complaints() -> list[str]:
+    """What the browser's console heard; a test takes out what it provoked."""
+    return []
+
+
+@pytest.fixture
+def page(browser: "Browser", complaints: list[str]) -> "Generator[Page]":
     """Fails the test if the page complained, whatever else was looked at."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     opened = context.new_page()
     opened.set_default_timeout(10_000)
-    complaints: list[str] = []
 
     def heard(message: "ConsoleMessage") -> None:
         if message.type in {"error", "warning"}:

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 
 from fleetd.settings import Address
 from fleetd.store.base import Recorded
 from fleetd.surface import http
+from fleetd.surface.panel import Tally
 from fleetd.vocabulary import Event, Hold, HoldReason, Truth
 from tests.surface import panels
 from tests.surface.desks import FakeDesk
@@ -104,4 +106,15 @@ def fleet(clusters: int, servers: int) -> FakePanel:
         else panels.ready(Truth.TRUE)
         for number, ref in enumerate(topology.resources)
     }
-    return FakePanel(want=topology, judged=judged, history=panels.small().history)
+    return Still(want=topology, judged=judged, history=panels.small().history)
+
+
+class Still(FakePanel):
+    """Counts once: a daemon keeps its counts, and does not walk the fleet for each reader."""
+
+    @cached_property
+    def counted(self) -> Tally:
+        return super().tally()
+
+    def tally(self) -> Tally:
+        return self.counted

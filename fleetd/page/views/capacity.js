@@ -18,7 +18,11 @@ export function Capacity({ here }) {
     <tbody>${data.items.map((one) => html`<tr>
       <td><a href=${link("region", one.region)}>${one.region}</a></td><td><${Thing} name=${`serverpool/${one.pool}`} /></td>
       <td>${one.class}</td><td>${one.zone ?? "–"}</td><td class="number">${one.total}</td><td class="number">${one.used}</td>
-      <td class="number">${one.free}</td><td class="number">${one.unusable ? html`<b class="bad">${one.unusable}</b>` : 0}</td>
+      <td class="number">${one.free}</td><td class="number">${one.unavailable ? html`<b class="bad">${one.unavailable}</b>` : 0}</td>
       <td><meter min="0" max=${one.total} value=${one.used} aria-label=${`${one.used} of ${one.total} used`}></meter></td></tr>`)}</tbody></table>
+    ${data.clusters.length > 0 && html`<h2>Who has them</h2><table><thead><tr><th>Region</th><th>Cluster</th><th class="number">Servers</th></tr></thead>
+    <tbody>${data.clusters.map((one) => html`<tr><td>${one.region}</td>
+      <td>${one.cluster ? html`<${Thing} name=${`cluster/${one.cluster}`} />` : html`<span class="dim">not known</span>`}</td>
+      <td class="number">${one.used}</td></tr>`)}</tbody></table>`}
   `;
 }

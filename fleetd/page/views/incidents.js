@@ -14,22 +14,21 @@ export function Incidents({ here }) {
     <div class="heading"><h1>Incidents${region ? ` in ${region}` : ""}</h1>
       ${region && html`<a href=${link("incidents")}>all regions</a>`}</div>
     <${Failure} error=${error} />
+    ${data.left > 0 && html`<p class="failure">${plural(data.left, "more thing")} in trouble, too many to tell one by one.</p>`}
     ${data.items.length
       ? html`<ol class="incidents">${data.items.map((one) => html`<${Incident} key=${one.id} one=${one} now=${data.now} />`)}</ol>`
-      : html`<p class="calm"><${Sign} state="ready" /> Nothing is wrong that has a cause of its own. What waits for something is under <a href="#/plan">Plan</a>.</p>`}
+      : html`<p class="calm" role="status"><${Sign} state="ready" /> Nothing is wrong that has a cause of its own. What waits for something is under <a href="#/plan">Plan</a>.</p>`}
   `;
 }
 
 function Incident({ one, now }) {
-  const { cause, affected } = one;
-  const shown = affected.items ?? affected;
-  const total = affected.total ?? shown.length;
+  const { cause, affected: shown, affectedTotal: total } = one;
   return html`<li class=${`incident ${one.severity}`} id=${one.id}>
-    <h2><${Sign} state="failing" label=${one.severity} /> <${Thing} name=${cause.ref} /> <span class="reason">${cause.reason}</span>
+    <h2><${Sign} state="failing" label=${one.severity} /> <${Words} text=${cause.ref} /> <span class="reason">${cause.reason}</span>
       <span class="dim">since <${Age} at=${one.since} now=${now} /> · <a href=${link("region", one.region)}>${one.region}</a> · ${one.severity}</span></h2>
     <p><${Words} text=${cause.message} /></p>
-    ${cause.advice && html`<p class="advice">${cause.advice}</p>`}
-    ${total > 0 && html`<details><summary>affects ${plural(total, "other thing")}</summary>
+    ${one.advice && html`<p class="advice">${one.advice}</p>`}
+    ${total > 0 && html`<details><summary>affects ${plural(total, "other thing")}${one.affectedMore ? " or more" : ""}</summary>
       <ul class="names">${shown.map((ref) => html`<li><${Thing} name=${ref} /></li>`)}
       ${total > shown.length && html`<li class="dim">and ${total - shown.length} more</li>`}</ul></details>`}
   </li>`;
