@@ -3,7 +3,9 @@ A watch as a server sent it, replayed to whoever asks: `python -m bench.kuberepl
 
 A real server sends each event when it has it, and on a small machine the reader wakes up for each
 one; then waking up is all that is measured. Here the same lines are there at once, in chunks of one
-line as API servers send them, over TLS. FILE holds the lines; the kubeconfig is printed.
+line as API servers send them, over TLS, and several times, so that opening the connection does not
+count. A list comes as the server sent it, in one piece or in pages. FILE holds all of it; the
+kubeconfig is printed.
 """
 
 import contextlib
@@ -16,6 +18,9 @@ from collections.abc import Generator
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import PIPE, Popen
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
 
 from fleetd.secrets import Secret
 from fleetd.sim.faces import certificates
@@ -23,12 +28,31 @@ from fleetd.sim.kube import access
 
 RESOURCES = {"resources": [{"name": "nodes", "kind": "Node", "namespaced": False}]}
 PIECE = 256 * 1024
+TIMES = 4
+"""So often come the same lines in one watch."""
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Recorded(msgspec.Struct):
+    lines: list[bytes]
+    whole: bytes
+    """A list in one piece."""
+    pages: dict[str, bytes]
+    """The same in pages, by what they continue."""
+
+    def watched(self) -> bytes:
+        """A chunk for each line."""
+        return b"".join(b"%x\r\n%b\n\r\n" % (len(line) + 1, line) for line in self.lines)
+
+    def wire_size(self) -> int:
+        """Bytes of a whole watch."""
+        return len(HEAD) + TIMES * len(self.watched())
 
 
 @contextlib.contextmanager
-def replayed(lines: list[bytes], folder: Path) -> Generator[Secret]:
-    path = folder / "lines"
-    path.write_bytes(b"\n".join(lines) + b"\n")
+def replayed(recorded: "Recorded", folder: Path) -> Generator[Secret]:
+    path = folder / "recorded"
+    path.write_bytes(msgspec.msgpack.encode(recorded))
     command = [sys.executable, "-m", "bench.kubereplay", str(path)]
     with Popen(command, stdin=PIPE, stdout=PIPE) as process:
         assert process.stdout is not None
@@ -41,40 +65,50 @@ def replayed(lines: list[bytes], folder: Path) -> Generator[Secret]:
 
 
 def _serve(path: Path) -> None:
-    content = path.read_bytes()
-    body = b"".join(
-        b"%x\r\n%b\r\n" % (len(line), line) for line in content.splitlines(keepends=True)
-    )
+    recorded = msgspec.msgpack.decode(path.read_bytes(), type=Recorded)
+    watched = recorded.watched()
     trust = certificates.loopback(datetime.now(UTC))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         where = f"https://127.0.0.1:{listening.getsockname()[1]}"
         print(json.dumps(access.kubeconfig("replay", where, "token", trust.authority)), flush=True)
-        threading.Thread(target=_accept, args=(listening, trust.tls, body), daemon=True).start()
+        arguments = (listening, trust.tls, recorded, watched)
+        threading.Thread(target=_accept, args=arguments, daemon=True).start()
         sys.stdin.read()
 
 
-def _accept(listening: socket.socket, tls: ssl.SSLContext, body: bytes) -> None:
+def _accept(
+    listening: socket.socket, tls: ssl.SSLContext, recorded: Recorded, watched: bytes
+) -> None:
+    """Each in a thread of its own: a client may keep a connection while it opens another."""
     while True:
-        with (
-            contextlib.suppress(OSError),
-            tls.wrap_socket(listening.accept()[0], server_side=True) as connection,
-        ):
-            _answer(connection, body)
+        plain = listening.accept()[0]
+        threading.Thread(target=_talk, args=(plain, tls, recorded, watched), daemon=True).start()
 
 
-def _answer(connection: ssl.SSLSocket, body: bytes) -> None:
-    while asked := connection.recv(65536):
-        if b"watch=" not in asked:
-            found = json.dumps(RESOURCES).encode()
-            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(found)}\r\nConnection: close\r\n\r\n"
-            connection.sendall(head.encode() + found)
-            return
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n"
-        )
-        for start in range(0, len(body), PIECE):
-            connection.sendall(body[start : start + PIECE])
+def _talk(plain: socket.socket, tls: ssl.SSLContext, recorded: Recorded, watched: bytes) -> None:
+    with contextlib.suppress(OSError), tls.wrap_socket(plain, server_side=True) as connection:
+        while asked := connection.recv(65536).decode("latin-1"):
+            parts = urlsplit(asked.split(" ")[1])
+            query = parse_qs(parts.query)
+            if "watch" in query:
+                _send(connection, HEAD)
+                for _ in range(TIMES):
+                    _send(connection, watched)
+                continue
+            if not parts.path.endswith("/nodes"):
+                found = json.dumps(RESOURCES).encode()
+            elif "limit" in query:
+                found = recorded.pages[query.get("continue", [""])[0]]
+            else:
+                found = recorded.whole
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(found)}\r\n\r\n"
+            _send(connection, head.encode())
+            _send(connection, found)
+
+
+def _send(connection: ssl.SSLSocket, content: bytes) -> None:
+    for start in range(0, len(content), PIECE):
+        connection.sendall(content[start : start + PIECE])
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ class Sizes:
     seconds: int
     views: int
     """Clusters that are seen after a restart."""
+    many: int
+    """The same, where they are many."""
     idle: int
     """Watches that are open at once."""
     questions: int
@@ -80,6 +82,7 @@ FULL = Sizes(
     pace=1000,
     seconds=10,
     views=100,
+    many=1000,
     idle=200,
     questions=400,
     pause=0.5,
@@ -102,6 +105,7 @@ QUICK = Sizes(
     pace=10,
     seconds=1,
     views=2,
+    many=3,
     idle=5,
     questions=8,
     pause=0.1,

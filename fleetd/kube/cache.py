@@ -391,16 +391,15 @@ class Cache:
         for key, old in before.items():
             # What we wrote while the list was on its way is newer than the list. Versions of
             # another server mean nothing here: its absences are as real as any.
-            newer = bool(seen) and _older(listing.version, old.version)
-            if key not in found and not newer:
+            if key not in found and not (seen and _older(listing.version, old.version)):
                 self._remove(key)
         if self._stranger:
             self._buried.clear()
-        for number, item in enumerate(listing.items):
+        for number, (key, item) in enumerate(found.items()):
             if number and number % PIECE == 0:
                 await asyncio.sleep(0)
             # A rewritten history has older versions of all; but not of what is written just now.
-            self._put(item, anew=rewritten and self._objects.get(item.key) is before.get(item.key))
+            self._put(item, anew=rewritten and self._objects.get(key) is before.get(key))
         self._seen = listing.version if self._stranger else _newer(self._seen, listing.version)
         self._version = listing.version
         self._stranger = False
@@ -475,6 +474,8 @@ class Cache:
             self._wake(ref)
 
     def _changed(self, key: Key) -> None:
+        if not self._readers and not self._readers_of_all:
+            return  # as while a list is taken for the first time
         readers = self._readers.pop(key, {})
         readers.update(self._readers_of_all)
         self._readers_of_all = {}

@@ -9,10 +9,12 @@ always, by the context of the `Target`.
 """
 
 import asyncio
+import math
 import os
 import select
 import socket
 import ssl
+import threading
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -31,10 +33,24 @@ STAGGER = 0.25
 """Seconds that one address of a name has until the next is tried too."""
 AHEAD = 1024 * 1024
 """Bytes that are read before the reader has taken them; then the server has to wait."""
+AT_ONCE = 256 * 1024
+"""Bytes that are taken from a connection in one go."""
 
 
-class Connection(asyncio.Protocol):
-    __slots__ = ("_answer", "_broken", "_news", "_paused", "_transport", "idle_since")
+class _Room(threading.local):
+    """Where bytes are read to, by all connections of a thread: what has come is taken out before
+    the next one reads. Else the loop would make room for the most that may come each time, however
+    little comes, and that costs more than to read it."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(AT_ONCE))
+
+
+_ROOM = _Room()
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = ("_answer", "_broken", "_news", "_paused", "_poll", "_transport", "idle_since")
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -42,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._news: asyncio.Future[None] | None = None
         self._broken: errors.Unreachable | None = None
         self._paused = False
+        self._poll: select.poll | None = None
         self.idle_since = 0.0
 
     # What the event loop tells.
@@ -49,7 +66,12 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return _ROOM.view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(_ROOM.view[:nbytes])
         answer = self._answer
         if answer is None:
             self.close()  # nobody asked
@@ -98,9 +120,10 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing() or self._broken is not None:
             return False
-        waiting = select.poll()
-        waiting.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return not waiting.poll(0)
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not self._poll.poll(0)
 
     def begin(self, message: bytes, answer: Answer) -> None:
         assert self._transport is not None  # noqa: S101 -- it was `usable` just now
@@ -135,6 +158,10 @@ class Connection(asyncio.Protocol):
         if self._broken is not None and not answer.ended and not answer.lines:
             raise type(self._broken)(str(self._broken))
 
+    def give_up(self) -> None:
+        """Nobody waits any longer."""
+        self._break(errors.Unreachable("no answer in time"))
+
     def close(self) -> None:
         """At once: what is still on the way is of no use."""
         if self._transport is not None:
@@ -152,8 +179,10 @@ class Connection(asyncio.Protocol):
 class Pool:
     """Of one target."""
 
-    def __init__(self, target: Target, connections: int) -> None:
+    def __init__(self, target: Target, connections: int, limit: float) -> None:
+        """`limit`: seconds that a request and its whole answer may take."""
         self.target = target
+        self._limit = limit
         parts = urlsplit(target.server)
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -161,15 +190,22 @@ class Pool:
         self.path = parts.path
         self._slots = asyncio.Semaphore(connections)
         self._idle: list[Connection] = []
-        self._busy: set[Connection] = set()
+        self._busy: dict[Connection, float] = {}
+        """Until when each may take; a watch may for ever."""
+        self._guard: asyncio.TimerHandle | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
     async def ask(self, message: bytes, answer: Answer) -> None:
         """One request and its whole answer. Raises `Unreachable`."""
-        async with self._slots:
+        until = asyncio.get_running_loop().time() + self._limit
+        if self._slots.locked():
+            await self._turn(until)
+        else:
+            await self._slots.acquire()
+        try:
             connection = self._kept() or await self._connect()
-            self._busy.add(connection)
+            self._begin(connection, until)
             try:
                 connection.begin(message, answer)
                 await connection.answered(answer)
@@ -177,17 +213,42 @@ class Pool:
                 connection.close()
                 raise
             finally:
-                self._busy.discard(connection)
-            self._keep(connection)
+                del self._busy[connection]
+        finally:
+            self._slots.release()
+        self._keep(connection)
+
+    async def _turn(self, until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise errors.Unreachable("no connection was free in time") from None
+
+    def _begin(self, connection: Connection, until: float) -> None:
+        self._busy[connection] = until
+        if self._guard is None and until < math.inf:
+            # One timer for all: most requests end long before it rings, and none sets its own.
+            self._guard = asyncio.get_running_loop().call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._guard = None
+        for connection, until in self._busy.items():
+            if until <= loop.time():
+                connection.give_up()
+        left = [until for until in self._busy.values() if loop.time() < until < math.inf]
+        if left:
+            self._guard = loop.call_at(min(left), self._ring)
 
     async def open(self) -> Connection:
         """One that is not shared, for a watch. `release` it."""
         connection = await self._connect()
-        self._busy.add(connection)
+        self._begin(connection, math.inf)
         return connection
 
     def release(self, connection: Connection) -> None:
-        self._busy.discard(connection)
+        self._busy.pop(connection, None)
         connection.close()
 
     def _kept(self) -> Connection | None:
@@ -229,6 +290,8 @@ class Pool:
 
     async def close(self) -> None:
         self.retire()
+        if self._guard is not None:
+            self._guard.cancel()
         for connection in self._busy:
             connection.close()
         await asyncio.sleep(0)  # they end in the next turn of the loop

@@ -48,11 +48,7 @@ class HttpTransport:
     async def send(self, request: Request) -> Response:
         pool = await self._open()
         answer = Answer(body_max=BODY_MAX, bodiless=request.method == "HEAD")
-        try:
-            async with asyncio.timeout(REQUEST_LIMIT):
-                await pool.ask(_message(pool, request), answer)
-        except TimeoutError:
-            raise errors.Unreachable("no answer in time") from None
+        await pool.ask(_message(pool, request), answer)
         self._answered(answer.status)
         return Response(status=answer.status, body=answer.body(), headers=answer.headers)
 
@@ -96,7 +92,7 @@ class HttpTransport:
             if self._pool is None or self._stale:
                 old, self._pool = (
                     self._pool,
-                    Pool(await config.load(self._kubeconfig), self._connections),
+                    Pool(await config.load(self._kubeconfig), self._connections, REQUEST_LIMIT),
                 )
                 self._stale = False
                 if old is not None:
@@ -120,19 +116,17 @@ def _message(pool: Pool, request: Request) -> bytes:
     said = f"{path}{request.accept}{request.content_type}{token}"
     if not said.isascii() or not said.isprintable() or " " in path:
         raise errors.Invalid("the request holds characters that cannot be sent")
-    lines = [
-        f"{request.method} {path} HTTP/1.1",
-        f"Host: {pool.authority}",
-        _ABOUT_US,
-        f"Accept: {request.accept}",
-    ]
+    head = (
+        f"{request.method} {path} HTTP/1.1\r\nHost: {pool.authority}\r\n{_ABOUT_US}"
+        f"Accept: {request.accept}\r\n"
+    )
     if token:
-        lines.append(f"Authorization: {token}")
+        head += f"Authorization: {token}\r\n"
     if request.body:
-        lines.append(f"Content-Type: {request.content_type}")
+        head += f"Content-Type: {request.content_type}\r\n"
     if request.body or request.writes:
-        lines.append(f"Content-Length: {len(request.body)}")
-    return "\r\n".join((*lines, "", "")).encode("ascii") + request.body
+        head += f"Content-Length: {len(request.body)}\r\n"
+    return f"{head}\r\n".encode("ascii") + request.body
 
 
 @functools.lru_cache(_QUERIES)
@@ -141,4 +135,4 @@ def _query(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 # Uncompressed: it would cost the server more than the network gains.
-_ABOUT_US = f"User-Agent: fleetd/{fleetd.__version__}\r\nAccept-Encoding: identity"
+_ABOUT_US = f"User-Agent: fleetd/{fleetd.__version__}\r\nAccept-Encoding: identity\r\n"

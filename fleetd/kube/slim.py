@@ -6,6 +6,7 @@ a slim object costs less than its bytes, and the collector does not see it. Most
 tells is never read. The one rule: what is read here is shared, so nobody changes it.
 """
 
+import functools
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -62,6 +63,8 @@ class _Meta(
     namespace: str = ""
     uid: str = ""
     version: str = ""
+    labels: msgspec.Raw = msgspec.Raw(b"")
+    annotations: msgspec.Raw = msgspec.Raw(b"")
     managed: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -117,14 +120,15 @@ def of_bytes(body: bytes, kind: Kind | None = None, *, managed: bool = False) ->
     """`kind`: what it is, where it does not say so: servers list built-in kinds without. Raises
     `MsgspecError` for what is no object."""
     head = _HEAD.decode(body)
-    if kind is not None and not (head.kind and head.api_version):
-        # Twice is once: of two fields of one name the last counts.
-        named = b'{"apiVersion":"%b","kind":"%b",' % (
-            kind.api_version.encode(),
-            kind.kind.encode(),
-        )
-        body = named + body.lstrip()[1:]
-    return _slim(head, body, 0, len(body), managed=managed)
+    unnamed = kind is not None and not (head.kind and head.api_version)
+    named = _named(kind) if kind is not None and unnamed else b""
+    return _slim(head, body.lstrip(), 0, len(body), managed=managed, named=named)
+
+
+@functools.lru_cache(1024)
+def _named(kind: Kind) -> bytes:
+    """The beginning of an object. Twice is once: of two fields of one name the last counts."""
+    return b'{"apiVersion":"%b","kind":"%b",' % (kind.api_version.encode(), kind.kind.encode())
 
 
 def of_object(obj: Mapping[str, Any], *, managed: bool = False) -> Slim:
@@ -145,24 +149,31 @@ def of_object(obj: Mapping[str, Any], *, managed: bool = False) -> Slim:
     )
 
 
-def _slim(head: _Head, data: bytes, start: int, end: int, *, managed: bool) -> Slim:
-    """Of the bytes from `start` to `end`."""
+def _slim(
+    head: _Head, data: bytes, start: int, end: int, *, managed: bool, named: bytes = b""
+) -> Slim:
+    """Of the bytes from `start` to `end`; `named` takes the place of the first brace."""
     meta = head.metadata
-    fields = b"" if managed else bytes(meta.managed)
-    body = _without(data, start, end, fields) if len(fields) > _SHORT else data[start:end]
+    inner = start + 1 if named else start
+    if managed or len(meta.managed) <= _SHORT:
+        body = named + data[inner:end]
+    else:
+        # No string can hold the quotes of a field's name unescaped, so whatever is found is a
+        # field; that one with just the same bytes comes before it is as good as impossible.
+        # Servers write labels and annotations before it, so it is not looked for there.
+        at = data.find(_SOUGHT, start + len(meta.labels) + len(meta.annotations), end)
+        value = at + len(_FIELDS)
+        if at >= 0 and data.startswith(_FIELDS, at) and data.startswith(meta.managed, value):
+            body = named + data[inner:at] + data[value + len(meta.managed) : end]
+        else:
+            body = named + _without(data[start:end])[inner - start :]
     return Slim(sys.intern(meta.namespace), meta.name, meta.uid, meta.version, body)
 
 
-def _without(data: bytes, start: int, end: int, fields: bytes) -> bytes:
-    """The same object without its managedFields, which are these bytes."""
-    # No string can hold the quotes of a field's name unescaped, so whatever is found is a field;
-    # that one with just the same bytes comes before it is as good as impossible.
-    at = data.find(_SOUGHT, start, end)
-    value = at + len(_FIELDS)
-    if at >= 0 and data.startswith(_FIELDS, at) and data.startswith(fields, value):
-        return data[start:at] + data[value + len(fields) : end]
-    # It is the first field, or has blanks around it.
-    parts = _PARTS.decode(data[start:end])
+def _without(body: bytes) -> bytes:
+    """The same object without its managedFields, which are the first field of its metadata, or have
+    blanks around them."""
+    parts = _PARTS.decode(body)
     meta = _PARTS.decode(parts["metadata"])
     del meta["managedFields"]
     parts["metadata"] = msgspec.Raw(msgspec.json.encode(meta))

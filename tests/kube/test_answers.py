@@ -90,6 +90,13 @@ def test_what_is_no_plain_answer_is_refused_at_once(data: bytes) -> None:
         Answer(body_max=100).feed(data)
 
 
+@pytest.mark.parametrize("size", [b"0x4", b"+4", b" 4", b"0_4", b"", b"000000004"])
+def test_a_line_in_a_chunk_without_a_plain_size_is_refused(size: bytes) -> None:
+    """What a number may look like elsewhere is no size of a chunk."""
+    with pytest.raises(errors.Unreachable):
+        Answer(body_max=100, line_max=100).feed(CHUNKED + size + b"\r\n{ }\n\r\n")
+
+
 @pytest.mark.parametrize(
     ("data", "good"),
     [

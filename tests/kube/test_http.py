@@ -159,6 +159,56 @@ async def test_a_slow_server_is_left_when_the_caller_says() -> None:
     assert response.status == 200
 
 
+async def test_a_request_that_is_not_answered_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that began while another was under way, each at its own time; the next one is not
+    kept from its answer."""
+    monkeypatch.setattr(http, "REQUEST_LIMIT", 0.3)
+    silent = True
+
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        if silent:
+            await asyncio.Event().wait()
+        return web.Response(text="{}")
+
+    loop = asyncio.get_running_loop()
+    async with wire.serving(handler) as server, to(server) as transport:
+
+        async def given_up() -> float:
+            began = loop.time()
+            with pytest.raises(errors.Unreachable, match="no answer in time"):
+                await transport.send(GET)
+            return loop.time() - began
+
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            first = group.create_task(given_up())
+            await asyncio.sleep(0.15)
+            second = group.create_task(given_up())
+        silent = False
+        response = await transport.send(GET)
+
+    assert first.result() >= 0.29
+    assert second.result() >= 0.29
+    assert response.status == 200
+
+
+async def test_who_waits_too_long_for_a_connection_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However long the one takes that has it: here one that waits for TLS."""
+    monkeypatch.setattr(http, "REQUEST_LIMIT", 0.1)
+
+    async with (
+        wire.saying(hold=True) as server,
+        to(server.replace("http:", "https:"), connections=1) as transport,
+        asyncio.timeout(5),
+    ):
+        first = asyncio.ensure_future(transport.send(GET))
+        with pytest.raises(errors.Unreachable, match="no connection was free in time"):
+            await asyncio.gather(asyncio.sleep(0.1), transport.send(GET))
+        first.cancel()
+        await asyncio.wait([first])
+
+
 async def test_a_watch_that_does_not_open_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers that do not come are no watch."""
     monkeypatch.setattr(http, "OPEN_LIMIT", 0.05)

@@ -17,6 +17,8 @@ from fleetd.sim.faces.handler import Handler, Stream
 from fleetd.sim.faces.weather import CALM, Fate, Weather
 
 LOOPBACK = "127.0.0.1"
+BACKLOG = 2048
+"""Connections that may wait: a thousand clusters are behind one address here."""
 _HOP_BY_HOP = frozenset(("content-length", "transfer-encoding", "connection"))
 
 
@@ -51,7 +53,7 @@ class Wire:
         server = web.Server(self._serve, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=self._tls)
+        site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=self._tls, backlog=BACKLOG)
         await site.start()
         port = self._runner.addresses[0][1]
         self.address = f"{'https' if self._tls is not None else 'http'}://{LOOPBACK}:{port}"
