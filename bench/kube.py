@@ -42,6 +42,7 @@ def run(sizes: Sizes) -> list[Row]:
         measure.progress(f"{sizes.nodes:,} nodes on {what}")
         rows = _told([*_reading(access, sizes, what), _memory(access), _still(access)])
         rows += _told(kubestorm.rows(access, sizes))
+    rows += _told(kubestorm.soon(sizes))
     with kubefar.simulated(1, 1, 1) as accesses:
         rows.append(_idle(accesses[0], sizes.idle))
     with kubefar.simulated(9, 0, 1) as accesses:
