@@ -2,9 +2,9 @@
 An API server that costs next to nothing: `python -m bench.kubelight MAPS`, a process of its own.
 
 A real server on two cores makes some hundred changes a second, with the writes that answer them; at
-a thousand, whoever measures latency measures its queue. This one has ConfigMaps in memory, ready to send, over TLS: list, watch, and a patch of
-`data`. It makes the changes itself, when `POST /changes` asks for so many a second, and writes the
-moment into `want`, by the clock that all processes of a machine share.
+a thousand, whoever measures latency measures its queue. This one has ConfigMaps in memory, over
+TLS: list, watch, and a patch of `data`. It makes the changes itself, when `POST /changes` asks for
+so many a second, and writes the moment into `want`, by the clock that all processes share.
 """
 
 import asyncio
