@@ -3,12 +3,11 @@
 import base64
 import json
 from datetime import timedelta
-from typing import Any
 
 from fleetd.sim import loop
 from fleetd.sim.services.openbao.data import Entry
 from fleetd.sim.services.openbao.service import OpenBao
-from fleetd.surface import ledger
+from fleetd.surface import answers, ledger
 from tests.twin import workflows
 from tests.twin.stage import Power, Region
 from topology.resource import Ref
@@ -46,7 +45,7 @@ def entry(region: Region) -> Entry:
     return bao(region).data.mounts["kv-v2/"].entries["billing/exporter"]
 
 
-def book(region: Region) -> list[dict[str, Any]]:
+def book(region: Region) -> list[answers.Credential]:
     assert region.twin is not None
     view = region.twin.core.state.view
     now = region.world.now()
@@ -84,7 +83,7 @@ async def a_while(region: Region, length: timedelta) -> None:
 def test_the_ledger_knows_a_region_and_gives_nothing_away() -> None:
     """Version or age of what drivers can see, a state for each, and no value of any."""
 
-    async def story() -> tuple[list[dict[str, Any]], set[str]]:
+    async def story() -> tuple[list[answers.Credential], set[str]]:
         region = Region.of()
         workflows.change(region, {CLOUD: FLOW.replace("SINCE", "") + CLOUD})
         assert await region.live(Power(), until=lambda twin: twin.quiet())
