@@ -22,6 +22,7 @@ import structlog
 
 from fleetd import clock, errors, secrets
 from fleetd.daemon import window
+from fleetd.daemon.access.entrance import entering
 from fleetd.daemon.assembly import CLOSING, Assembly, Door
 from fleetd.daemon.desk import FrontDesk
 from fleetd.daemon.documents import Documents
@@ -201,12 +202,21 @@ class Daemon:
 
     @contextlib.asynccontextmanager
     async def _listening(self) -> AsyncGenerator[http.Server]:
-        access = self._settings.metrics.token
+        chosen, access = self._settings, self._settings.metrics.token
         token = secrets.resolve(access, Path.cwd(), os.environ) if access is not None else None
-        async with http.serving(
-            self.window, self._settings.listen, desk=self.desk, metrics_token=token
-        ) as server:
-            yield server
+        async with contextlib.AsyncExitStack() as stack:
+            entrance = await stack.enter_async_context(entering(chosen.access, chosen.tls))
+            yield await stack.enter_async_context(
+                http.serving(
+                    self.window,
+                    chosen.listen,
+                    desk=self.desk,
+                    metrics_token=token,
+                    door=entrance.door,
+                    tls=entrance.tls.context if entrance.tls is not None else None,
+                    rate=http.Rate(chosen.access.rate, chosen.access.burst),
+                )
+            )
 
     async def _sign_of_life(self, stop: asyncio.Event) -> None:
         """By the loop itself: one that stands still gives none, and is started again."""

@@ -169,6 +169,29 @@ class NetworkSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSettings:
+    file: Path | None = None
+    """File (TOML) that says who may do what; see docs/access.md. Looked at every two seconds.
+    Without one, everybody on this machine may do everything, and nobody else is let in."""
+    rate: Annotated[float, Bounds(0.1, 100_000)] = 200.0
+    """Requests per second that one caller may send, on average. A page that shows everything
+    needs some ten."""
+    burst: Annotated[int, Bounds(1, 100_000)] = 400
+    """Requests of one caller that may come at once after a quiet time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    certificate: Path | None = None
+    """File with the server's certificate and its chain (PEM). Looked at every two seconds."""
+    key: Path | None = None
+    """File with the certificate's private key (PEM), without a password."""
+    clients: Path | None = None
+    """File with the authorities (PEM) whose client certificates are believed; what they may do
+    stands in access.file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     documents: tuple[Path, ...] = ()
     """Folders or files with the documents of the fleet. Several are read as one set."""
@@ -178,8 +201,8 @@ class Settings:
     """Folder for what the daemon remembers. It can be rebuilt from documents and world, so it
     needs a disk that keeps its promises, not a backup."""
     listen: Address = LISTEN
-    """Address of the HTTP server, HOST:PORT. This version serves loopback only, because it has
-    no authentication yet. Port 0 takes a free one."""
+    """Address of the HTTP server, HOST:PORT. One that other machines can reach needs
+    access.file and a certificate. Port 0 takes a free one."""
     store: StoreKind = StoreKind.SQLITE
     """Where state is kept: sqlite, or memory (forgets all at exit; for trying things out)."""
     drivers: tuple[str, ...] = DRIVERS
@@ -210,6 +233,8 @@ class Settings:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
 
 
 def contradictions(settings: Settings) -> list[tuple[str, str]]:
@@ -224,9 +249,14 @@ def contradictions(settings: Settings) -> list[tuple[str, str]]:
         found["breaker.cooldown_max"] = "is shorter than breaker.cooldown; raise it"
     if settings.backoff.max < settings.backoff.base:
         found["backoff.max"] = "is shorter than backoff.base; raise it"
-    if not settings.listen.loopback:
+    tls, access = settings.tls, settings.access
+    if (tls.certificate is None) is not (tls.key is None):
+        found["tls.key"] = "and tls.certificate belong together; give both or none"
+    if tls.clients is not None and (tls.certificate is None or access.file is None):
+        found["tls.clients"] = "needs tls.certificate, and access.file to say what they may do"
+    if not settings.listen.loopback and (tls.certificate is None or access.file is None):
         found["listen"] = (
-            f"{settings.listen} can be reached from other machines, and this version has no "
-            "authentication; use 127.0.0.1 and a tunnel"
+            f"{settings.listen} can be reached from other machines; give access.file, "
+            "tls.certificate and tls.key, or use 127.0.0.1 and a tunnel"
         )
     return list(found.items())

@@ -86,7 +86,7 @@ def run(
             "this asks before it hands anything over, and there is no terminal to ask on; look at "
             "`fleetctl plan PATH`, then add --yes or --plan ID --yes"
         )
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     if plan is not None:
         path = f"/plans/{quote(plan, safe='')}/apply"
         told = asked.post(path, client.PLANNING, consent=consent)

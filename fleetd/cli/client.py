@@ -7,13 +7,20 @@ Whatever goes wrong ends the program with the exit code for it and words that sa
 import getpass
 import http.client
 import json
+import os
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
+from fleetd import secrets
 from fleetd.cli.ending import Exit, Stop
+from fleetd.cli.frame import TOKEN, Frame
+from fleetd.settings import Address
+from topology.documents.base import Access
 
 TIMEOUT = 10.0
 """Seconds. The daemon answers from memory; ten seconds of nothing is nobody there."""
@@ -59,8 +66,24 @@ def user() -> str:
         return "unknown"
 
 
+def of(frame: Frame) -> "Client":
+    """As the options and the environment say."""
+    token = os.environ.get(TOKEN, "")
+    try:
+        if frame.token_file is not None:
+            token = secrets.resolve(Access(file=str(frame.token_file)), Path.cwd(), {}).reveal()
+        trust = ssl.create_default_context(cafile=frame.ca_file) if frame.ca_file else None
+    except secrets.SecretError as wrong:
+        raise Stop(Exit.USAGE, f"--token-file: {wrong}") from None
+    except OSError as wrong:
+        raise Stop(Exit.USAGE, f"--ca-file {frame.ca_file}: {wrong.strerror or wrong}") from None
+    return Client(frame.server, token=token.strip(), trust=trust)
+
+
 class Client:
-    def __init__(self, server: str) -> None:
+    def __init__(
+        self, server: str, *, token: str = "", trust: ssl.SSLContext | None = None
+    ) -> None:
         if "@" in server:
             # Not shown: what stands before the sign may be a password.
             raise Stop(Exit.USAGE, "--server has a user in it; leave out what stands before '@'")
@@ -68,7 +91,23 @@ class Client:
             raise Stop(
                 Exit.USAGE, f"{server!a} is not an address; write e.g. http://127.0.0.1:8440"
             )
+        parts = urllib.parse.urlsplit(server)
+        if token and parts.scheme == "http" and not Address(parts.hostname or "", 1).loopback:
+            raise Stop(Exit.USAGE, f"{server} is not encrypted; a token is sent over https only")
+        if token and not (token.isascii() and token.isprintable() and " " not in token):
+            raise Stop(Exit.USAGE, "the token has characters that no token has")
         self._server = server.rstrip("/")
+        self._token = token
+        # No redirects: they would carry the token elsewhere.
+        self._opener = urllib.request.OpenerDirector()
+        for handler in (
+            urllib.request.ProxyHandler(),
+            urllib.request.HTTPHandler(),
+            urllib.request.HTTPSHandler(context=trust),
+            urllib.request.HTTPDefaultErrorHandler(),
+            urllib.request.HTTPErrorProcessor(),
+        ):
+            self._opener.add_handler(handler)
 
     def get(self, path: str, **query: str | int | None) -> Any:  # noqa: ANN401 -- JSON
         given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
@@ -84,11 +123,13 @@ class Client:
         headers = {"Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = "application/json"
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
         request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
             f"{self._server}/api/v1{path}", data=data, headers=headers
         )
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
+            with self._opener.open(request, timeout=timeout) as response:
                 return self._decode(response.read(ANSWER_MAX))
         except urllib.error.HTTPError as refused:
             raise self._refused(refused) from None

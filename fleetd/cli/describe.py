@@ -19,7 +19,7 @@ Shape = Mapping[str, Any]
 
 
 def run(frame: Frame, *, kind: str, name: str | None) -> None:
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     kind, name = naming.one(asked, kind, name)
     found = asked.get(naming.path(kind, name))
     if frame.machine:

@@ -41,7 +41,7 @@ def run(
 
 def _of_daemon(frame: Frame, catalogue: tuple[Path, ...]) -> Topology:
     """What the daemon has, compiled here: the same code on both sides, so only documents differ."""
-    documents = client.Client(frame.server).get("/documents")["items"]
+    documents = client.of(frame).get("/documents")["items"]
     if not documents:
         return EMPTY
     # JSON is YAML, so the daemon's documents go through the same door as files.

@@ -19,7 +19,7 @@ def run(frame: Frame, *, about: str | None, since: str | None, watch: bool) -> N
     if watch:
         watching.check(frame)
     span = _span(since) if since else None
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     about = naming.about(asked, about) if about is not None else None
     found = list(asked.pages("/events", for_=about, limit=1000)) if span is None else []
     if span is not None:

@@ -16,6 +16,8 @@ import click
 
 SERVER = "http://127.0.0.1:8440"
 VARIABLE = "FLEETCTL_SERVER"
+TOKEN = "FLEETCTL_TOKEN"  # noqa: S105 -- the name of a variable
+_SHARED = ("server", "documents", "offline", "output", "token_file", "ca_file")
 OUTPUTS = ("text", "wide", "json", "yaml")
 DRAWINGS = ("dot", "mermaid")
 P = ParamSpec("P")
@@ -46,6 +48,8 @@ class Frame:
     documents: tuple[Path, ...] = ()
     offline: bool = False
     output: str = "text"
+    token_file: Path | None = None
+    ca_file: Path | None = None
 
     @property
     def machine(self) -> bool:
@@ -80,6 +84,20 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
             metavar="URL",
             help=f"Address of the daemon; {VARIABLE} sets it too.  [default: {SERVER}]",
         ),
+        click.option(
+            "--token-file",
+            default=None,
+            type=PATHS,
+            metavar="FILE",
+            help=f"File with the token that says who you are; {TOKEN} holds the token itself.",
+        ),
+        click.option(
+            "--ca-file",
+            default=None,
+            type=PATHS,
+            metavar="FILE",
+            help="Authorities (PEM) to trust for https, instead of the system's.",
+        ),
     ):
         command = add(command)
     return command
@@ -95,7 +113,7 @@ def framed(
         @functools.wraps(command)
         @click.pass_context
         def inner(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 -- click's values
-            mine = {name: given.pop(name) for name in ("server", "documents", "offline", "output")}
+            mine = {name: given.pop(name) for name in _SHARED}
             frame = merge(ctx.obj or {}, mine)
             if frame.output not in outputs:
                 raise click.UsageError(
@@ -121,6 +139,8 @@ def merge(before: dict[str, Any], after: dict[str, Any]) -> Frame:
         documents=tuple(after.get("documents") or before.get("documents") or ()),
         offline=bool(after.get("offline") or before.get("offline")),
         output=chosen("output", "text"),
+        token_file=after.get("token_file") or before.get("token_file"),
+        ca_file=after.get("ca_file") or before.get("ca_file"),
     )
 
 

@@ -33,7 +33,7 @@ _WORDS = {
 
 
 def run(frame: Frame, *, region: str | None) -> None:
-    found = client.Client(frame.server).get("/credentials", region=region)
+    found = client.of(frame).get("/credentials", region=region)
     items: list[dict[str, Any]] = found["items"]
     if frame.machine:
         output.data(frame, {"items": items})

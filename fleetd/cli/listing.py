@@ -17,7 +17,7 @@ Item = dict[str, Any]
 def run(frame: Frame, *, kind: str, name: str | None, region: str | None, watch: bool) -> None:
     if watch:
         watching.check(frame)
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     kind, name = naming.split(kind, name)
     orphans = kind.lower() in {naming.ORPHANS, "orphan"}
     kind = naming.ORPHANS if orphans else naming.known_kind(asked, kind)

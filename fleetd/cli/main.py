@@ -364,6 +364,30 @@ def rehearse(within: Frame, paths: tuple[Path, ...], **given: Any) -> None:  # n
     _call("rehearse", within, paths, **given)
 
 
+@fleetctl.group()
+def token() -> None:
+    """Tokens that let a program in."""
+
+
+@token.command("new")
+@click.argument("name")
+@click.option("--role", type=click.Choice(["viewer", "operator", "admin"]), default="viewer")
+@click.option("--region", "regions", multiple=True, help="Only this region; repeatable.")
+@click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True)
+@click.option("--into", type=frame.PATHS, metavar="FILE", help="Append it to this access file.")
+def new_token(name: str, **given: Any) -> None:  # noqa: ANN401 -- passed through
+    """Make a token: it goes to stdout, once, and what the access file needs to stderr.
+
+    The file holds a digest, from which nobody can make the token. To revoke it, take its entry
+    out of the file; the daemon sees that within seconds.
+
+    \b
+    Example:
+      fleetctl token new ci --role operator --region eu-1 --into access.toml > ci.token
+    """  # noqa: D301 -- click wants the sign itself
+    _call_as("tokens", "new", name, **given)
+
+
 @fleetctl.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:

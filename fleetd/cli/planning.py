@@ -67,7 +67,7 @@ def _documents(frame: Frame, paths: tuple[Path, ...], *, prune: bool) -> bool:
     # Imported here: that module shows plans with what is in this one.
     from fleetd.cli import applying  # noqa: PLC0415
 
-    made = applying.draft(frame, client.Client(frame.server), paths, prune=prune)
+    made = applying.draft(frame, client.of(frame), paths, prune=prune)
     if frame.machine:
         output.data(frame, made)
     else:
@@ -134,7 +134,7 @@ def _sum_up(waves: list[Wave]) -> None:
 
 
 def _online(frame: Frame, region: str | None) -> bool:
-    answer = client.Client(frame.server).get("/plan", region=region)
+    answer = client.of(frame).get("/plan", region=region)
     plans = [_plan(one) for one in answer["plans"]]
     if frame.machine:
         output.data(frame, answer)

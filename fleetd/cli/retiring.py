@@ -19,7 +19,7 @@ def run(frame: Frame, *, kind: str, name: str | None, yes: bool) -> None:
             "this asks before it removes anything, and there is no terminal to ask on; look at "
             "`fleetctl get orphans`, then add --yes"
         )
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     shown = asked.post("/retire", kind=kind, name=name, dryRun=True)
     if not yes:
         _show(shown["going"])

@@ -37,7 +37,7 @@ def _kind(asked: Client | None, given: str) -> str:
 
 
 def pause(frame: Frame, *, words: tuple[str, ...], reason: str) -> None:
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     told = asked.post("/pause", scope=scope(asked, words), reason=reason)
     said = told["pause"]
     _say(frame, told, f"paused {said['scope']}: {said['reason']}")
@@ -46,14 +46,14 @@ def pause(frame: Frame, *, words: tuple[str, ...], reason: str) -> None:
 
 
 def resume(frame: Frame, *, words: tuple[str, ...]) -> None:
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     # Not looked up: what was paused may be gone by now.
     told = asked.post("/resume", scope=scope(None, words))
     _say(frame, told, f"resumed {told['resumed']}")
 
 
 def decide(frame: Frame, *, given: str, decision: str) -> None:
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     told = asked.post(f"/approvals/{quote(given, safe='')}", decision=decision)
     about = ", ".join(told["about"])
     if decision == "approve":

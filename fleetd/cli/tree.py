@@ -61,7 +61,7 @@ def _regions(
         topology = reading.fleet(frame, (), catalogue).topology
         regions = [of_topology(topology, region) for region in sorted(topology.regions)]
     else:
-        asked = client.Client(frame.server)
+        asked = client.of(frame)
         answer = asked.get("/regions")
         now = states.moment(answer["now"])
         names = [region["name"] for region in answer["items"]]

@@ -9,7 +9,7 @@ from fleetd.cli.frame import Frame
 
 
 def run(frame: Frame, *, kind: str, name: str | None) -> None:
-    asked = client.Client(frame.server)
+    asked = client.of(frame)
     kind, name = naming.one(asked, kind, name)
     found = asked.get(naming.path(kind, name))["why"]
     if frame.machine:

@@ -8,6 +8,7 @@ limits, request ids, headers, and that a failure is a problem document and never
 import contextlib
 import itertools
 import re
+import ssl
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,10 +64,11 @@ class Server:
     """A server that runs. `address` has the real port where 0 was asked for."""
 
     address: Address
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
-        return f"http://{self.address}"
+        return f"{self.scheme}://{self.address}"
 
 
 @contextlib.asynccontextmanager
@@ -78,13 +80,15 @@ async def serving(
     metrics_token: secrets.Secret | None = None,
     door: Door | None = None,
     rate: Rate = RATE,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncGenerator[Server]:
-    """Serve while inside; without a desk for reading only. Raises SettingsError if the address is
-    not loopback or is taken."""
-    if not address.loopback:
+    """Serve while inside; without a desk for reading only, without a door for this machine only.
+    Raises SettingsError if others could reach it unproven or unencrypted, or the address is
+    taken."""
+    if not address.loopback and (door is None or tls is None):
         raise errors.SettingsError(
-            f"{address} can be reached from other machines, and there is no authentication yet; "
-            "listen on 127.0.0.1"
+            f"{address} can be reached from other machines, and there is no authentication or no "
+            "encryption; listen on 127.0.0.1"
         )
     time = clock.SystemClock()
     house = House(
@@ -107,16 +111,16 @@ async def serving(
     )
     await runner.setup()
     try:
-        await _start(runner, address)
+        await _start(runner, address, tls)
         host, port = runner.addresses[0][:2]
-        yield Server(Address(host, port))
+        yield Server(Address(host, port), "http" if tls is None else "https")
     finally:
         await runner.cleanup()
 
 
-async def _start(runner: web.AppRunner, address: Address) -> None:
+async def _start(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | None) -> None:
     try:
-        await web.TCPSite(runner, address.host, address.port).start()
+        await web.TCPSite(runner, address.host, address.port, ssl_context=tls).start()
     except OSError as cause:
         raise errors.SettingsError(
             f"cannot listen on {address}: {cause.strerror}; stop what uses it or choose another"

@@ -102,6 +102,7 @@ class Route:
             found.add("bad-parameter")
         if self.role is not Role.OPEN:
             found |= {"unauthorized", "forbidden", "too-many-requests", "host-not-local"}
+            found.add("login-unavailable")
         if self.scope is Scope.CHECKED:
             found.add("other-region")
         if self.writes:

@@ -96,7 +96,7 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
     [
         ("listen", "8440", "is not HOST:PORT"),
         ("listen", "127.0.0.1:99999", "is not HOST:PORT"),
-        ("listen", "0.0.0.0:8440", "no authentication"),
+        ("listen", "0.0.0.0:8440", "access.file"),
         ("store", "kubernetes", "not yet in this version"),
         ("store", "etcd", "is not one of sqlite, memory"),
         ("log.level", "loud", "is not one of debug, info, error"),

@@ -40,6 +40,8 @@ class FakeDesk:
     orphans: list[Ref] = field(default_factory=list[Ref])
     retired: list[Ref] = field(default_factory=list[Ref])
     sent: list[Given] = field(default_factory=list[Given])
+    within: frozenset[str] | None = None
+    """The regions to which the last caller was limited."""
     stale: int = 0
     """How often a plan is out of date when it is applied."""
     documents: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -69,12 +71,14 @@ class FakeDesk:
     async def plan(
         self, given: Sequence[Given], *, prune: bool, within: frozenset[str] | None
     ) -> answers.Draft:
+        self.within = within
         self.sent = list(given)
         return DRAFT
 
     async def apply(
         self, plan: str, *, who: str, consent: str, within: frozenset[str] | None
     ) -> answers.Applied:
+        self.within = within
         if self.stale:
             self.stale -= 1
             raise Declined("plan-stale", "the world moved")
@@ -84,6 +88,7 @@ class FakeDesk:
     async def edit(
         self, asked: Edit, *, who: str, consent: str, within: frozenset[str] | None
     ) -> answers.Applied:
+        self.within = within
         kind, name, content, expected = asked
         key = f"{kind.lower()}/{name}"
         if not expected(self.documents.get(key)):

@@ -17,29 +17,8 @@ from fleetd.surface.identity import Role, Scope
 from tests.surface import panels
 from tests.surface.desks import FakeDesk
 from tests.surface.panels import FakePanel
+from tests.surface.requests import BODIES, PLACES
 from topology.resource import Ref
-
-BODIES: dict[str, Any] = {
-    "pause": {"scope": "cluster/hv", "reason": "moving"},
-    "resume": {"scope": "region:eu-1"},
-    "decide": {"decision": "approve"},
-    "retire": {"kind": "cluster", "name": "old"},
-    "makePlan": {"documents": [{"file": "a.yaml", "folder": "/x", "text": "kind: Cluster"}]},
-    "applyPlan": {},
-    "putDocument": {"kind": "Cluster", "metadata": {"name": "hv"}, "spec": {}},
-}
-PLACES = {
-    "getRegion": "/api/v1/regions/eu-1",
-    "getResource": "/api/v1/resources/cluster/hv",
-    "getTopology": "/api/v1/topology/eu-1",
-    "getPicture": "/api/v1/picture/eu-1",
-    "search": "/api/v1/search?q=hv",
-    "getDocument": "/api/v1/documents/cluster/hv",
-    "decide": "/api/v1/approvals/s1",
-    "applyPlan": "/api/v1/plans/d1/apply",
-    "putDocument": "/api/v1/documents/cluster/hv",
-    "deleteDocument": "/api/v1/documents/cluster/hv",
-}
 
 
 @pytest.fixture

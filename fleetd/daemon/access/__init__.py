@@ -1,0 +1,1 @@
+"""How callers prove who they are: tokens, OpenID Connect, Kubernetes, certificates."""
