@@ -21,7 +21,7 @@ from pathlib import Path
 import structlog
 
 from fleetd import clock, errors, secrets
-from fleetd.daemon import window
+from fleetd.daemon import audit, window
 from fleetd.daemon.access.entrance import entering
 from fleetd.daemon.assembly import CLOSING, Assembly, Door
 from fleetd.daemon.desk import FrontDesk
@@ -215,8 +215,16 @@ class Daemon:
                     door=entrance.door,
                     tls=entrance.tls.context if entrance.tls is not None else None,
                     rate=http.Rate(chosen.access.rate, chosen.access.burst),
+                    audit=await self._audit(),
                 )
             )
+
+    async def _audit(self) -> audit.Log | None:
+        """Beside the store, on the clock on the wall; a daemon that keeps nothing keeps none."""
+        if self._settings.store is StoreKind.MEMORY:
+            return None
+        folder = self._settings.state / audit.FOLDER
+        return await asyncio.to_thread(audit.Log, folder, clock.SystemClock())
 
     async def _sign_of_life(self, stop: asyncio.Event) -> None:
         """By the loop itself: one that stands still gives none, and is started again."""

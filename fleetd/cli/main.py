@@ -364,6 +364,32 @@ def rehearse(within: Frame, paths: tuple[Path, ...], **given: Any) -> None:  # n
     _call("rehearse", within, paths, **given)
 
 
+_AUDITED = click.argument(
+    "place", type=frame.PATHS, default=Path("/var/lib/fleetd/audit"), metavar="[FOLDER|FILE]"
+)
+
+
+@fleetctl.group()
+def audit() -> None:
+    """What the daemon was told, by whom, and what came of it."""
+
+
+@audit.command("list")
+@_AUDITED
+@frame.framed(*OUTPUTS)
+def list_audit(within: Frame, place: Path) -> None:
+    """List it, oldest first; on the daemon's machine, or of a copy."""
+    _call_as("auditing", "show", within, place)
+
+
+@audit.command("verify")
+@_AUDITED
+@click.option("--head", default="", metavar="DIGEST", help="A digest that must stand in it.")
+def verify_audit(place: Path, head: str) -> None:
+    """Check that no line was changed, moved, removed or cut off; ends with 1 if one was."""
+    _call_as("auditing", "verify", place, head)
+
+
 @fleetctl.group()
 def token() -> None:
     """Tokens that let a program in."""

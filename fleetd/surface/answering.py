@@ -7,25 +7,27 @@ well-formed, do it. Nothing is done before all of that is known. Every answer pa
 """
 
 import asyncio
+import contextlib
 import gzip
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 from aiohttp import hdrs, web
 
-from fleetd import secrets
+from fleetd import errors, secrets
 from fleetd.surface import asking, etags, problems
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import Buckets, Door, Knock
 from fleetd.surface.identity import NOBODY, Identity, Role, Scope
 from fleetd.surface.kept import Kept
 from fleetd.surface.reach import Views
-from fleetd.surface.routes import JSON, Asked, Route
+from fleetd.surface.routes import JSON, Asked, Handler, Route
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
+NAME: web.RequestKey[str] = web.RequestKey("name", str)
 CALLER: web.RequestKey[Identity] = web.RequestKey("caller", Identity)
 
 BODY_WITHIN = 20.0
@@ -39,6 +41,32 @@ _ORIGINS = {"none", "same-origin"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What somebody tells the daemon, for the audit log."""
+
+    who: str
+    how: str
+    what: str
+    """The name of the route."""
+    path: str
+    told: Mapping[str, Any]
+    request: str
+
+
+class Audit(Protocol):
+    @property
+    def broken(self) -> str:
+        """Why nothing can be audited any more; empty while all is well."""
+        ...
+
+    async def begin(self, said: Said) -> int:
+        """On disk when it returns; raises FleetError if it cannot be."""
+        ...
+
+    async def end(self, number: int, result: str, plan: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class House:
     """What all routes share."""
 
@@ -49,6 +77,7 @@ class House:
     strangers: Buckets
     """For those who fail to prove who they are, by address."""
     desk: Desk | None
+    audit: Audit | None = None
 
 
 def respond(route: Route, house: House) -> Respond:
@@ -56,9 +85,44 @@ def respond(route: Route, house: House) -> Respond:
         caller = await admit(route, house, request)
         asked = await _asked(route, house, request, caller)
         assert route.handler is not None  # noqa: S101 -- the server answers the others itself
-        return await as_json(request, await route.handler(asked))
+        if route.writes and house.audit is not None:
+            shape = await _audited(route.handler, asked, house.audit, _said(route, request, asked))
+        else:
+            shape = await route.handler(asked)
+        return await as_json(request, shape)
 
     return answer
+
+
+async def _audited(handler: Handler, asked: Asked, log: Audit, said: Said) -> Any:  # noqa: ANN401
+    """On disk before it is done. What came of it is written whatever that was."""
+    try:
+        number = await log.begin(said)
+    except errors.FleetError as broken:
+        raise problems.Refused("audit-broken", f"the audit log: {broken}") from None
+    result, plan = "internal", ""
+    try:
+        shape = await handler(asked)
+        result, plan = "done", str(shape.get("plan") or "")
+    except problems.Refused as refused:
+        result = refused.code
+        raise
+    finally:
+        # It was done or not by now; that the second line is missing is told by the log itself.
+        with contextlib.suppress(errors.FleetError):
+            await log.end(number, result, plan)
+    return shape
+
+
+def _said(route: Route, request: web.Request, asked: Asked) -> Said:
+    return Said(
+        who=asked.who,
+        how=asked.caller.how,
+        what=route.name,
+        path=request.path,
+        told=asking.gist(asked.given),
+        request=request.get(NAME, ""),
+    )
 
 
 async def admit(route: Route, house: House, request: web.Request) -> Identity:

@@ -6,6 +6,7 @@ refused: a misspelt `dryRun` must not retire a cluster. OpenAPI is generated fro
 description here is what a user reads. Not here: what is answered (`answers`).
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
@@ -209,3 +210,21 @@ def _depth(data: bytes) -> int:
         elif byte in b"]}":
             depth -= 1
     return deepest
+
+
+def gist(given: object) -> dict[str, Any]:
+    """What was told, short enough to keep: of documents the name and a digest."""
+    if isinstance(given, Query):
+        return {}
+    if not isinstance(given, Body):
+        return {"sha256": _digest(msgspec.json.encode(given))}
+    told = cast("dict[str, Any]", msgspec.to_builtins(given))
+    if isinstance(given, MakePlan):
+        told["documents"] = [
+            {"file": one.file, "sha256": _digest(one.text.encode())} for one in given.documents
+        ]
+    return told
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -31,7 +31,7 @@ from fleetd.surface import (
     table,
     watch,
 )
-from fleetd.surface.answering import House, Respond
+from fleetd.surface.answering import Audit, House, Respond
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import Buckets, Door, LocalDoor, Rate
 from fleetd.surface.identity import NOBODY
@@ -48,7 +48,6 @@ RATE = Rate(200.0, 400)
 STRANGERS = Rate(5.0, 20)
 """Failures to log in, of one address."""
 REQUEST_ID = "X-Request-Id"
-NAME: web.RequestKey[str] = web.RequestKey("name", str)
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE = {
     "Cache-Control": "no-store",
@@ -81,6 +80,7 @@ async def serving(
     door: Door | None = None,
     rate: Rate = RATE,
     tls: ssl.SSLContext | None = None,
+    audit: Audit | None = None,
 ) -> AsyncGenerator[Server]:
     """Serve while inside; without a desk for reading only, without a door for this machine only.
     Raises SettingsError if others could reach it unproven or unencrypted, or the address is
@@ -98,6 +98,7 @@ async def serving(
         buckets=Buckets(rate, time),
         strangers=Buckets(STRANGERS, time),
         desk=desk,
+        audit=audit,
     )
     runner = web.AppRunner(
         application(house, metrics_token=metrics_token),
@@ -182,7 +183,7 @@ def _identified(ids: Iterator[str]) -> Middleware:
     @web.middleware
     async def identified(request: web.Request, handler: Respond) -> web.StreamResponse:
         given = request.headers.get(REQUEST_ID, "")
-        request[NAME] = name = given if _ID.fullmatch(given) else next(ids)
+        request[answering.NAME] = name = given if _ID.fullmatch(given) else next(ids)
         with structlog.contextvars.bound_contextvars(request=name):
             response = await handler(request)
             _tell(request, response)
@@ -233,8 +234,8 @@ async def _limits(request: web.Request, handler: Respond) -> web.StreamResponse:
 
 async def _safe(request: web.Request, response: web.StreamResponse) -> None:
     """On every answer, those of a stream and of refusals too."""
-    if NAME in request:
-        response.headers[REQUEST_ID] = request[NAME]
+    if answering.NAME in request:
+        response.headers[REQUEST_ID] = request[answering.NAME]
     for name, value in _SAFE.items():
         response.headers.setdefault(name, value)
 
@@ -255,6 +256,8 @@ def _readyz(house: House) -> Respond:
         missing = [(one.name, secrets.scrub(one.message)) for one in house.views.panel.unready()]
         if complaint := house.door.complaint():
             missing.append(("access", secrets.scrub(complaint)))
+        if house.audit is not None and house.audit.broken:
+            missing.append(("audit", secrets.scrub(house.audit.broken)))
         if not missing:
             return web.Response(text="ready\n")
         return problems.answer(
