@@ -1,0 +1,83 @@
+"""
+A real daemon without drivers, served on loopback, and schemathesis, which asks it everything.
+
+`python -m tests.surface.fuzzed EXAMPLES` is the same by hand, with the report on the terminal.
+"""
+
+import asyncio
+import contextlib
+import re
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from fleetd.clock import SystemClock
+from fleetd.daemon.access import tokens
+from fleetd.daemon.access.guard import GuardedDoor
+from fleetd.daemon.audit import Log
+from fleetd.net import RealNetwork
+from fleetd.settings import Address
+from fleetd.surface import http
+from fleetd.surface.http import Server
+from tests.surface import test_desk
+
+FAST = http.Rate(1e6, 10**6)
+SEED = 1
+ENDLESS = "/api/v1/watch"
+"""A stream has no end to compare with a schema; see test_watch.py."""
+
+
+@contextlib.asynccontextmanager
+async def serving(folder: Path, token: str) -> AsyncGenerator[Server]:
+    access = folder / "access.toml"
+    access.write_text(
+        f'[[tokens]]\nname = "x"\nsha256 = "{tokens.digest(token)}"\nrole = "admin"\n'
+    )
+    access.chmod(0o600)
+    daemon = await test_desk.start(test_desk.settings(folder))
+    try:
+        async with http.serving(
+            daemon.window,
+            Address("127.0.0.1", 0),
+            desk=daemon.desk,
+            door=GuardedDoor(access, RealNetwork(), SystemClock()),
+            rate=FAST,
+            audit=Log(folder / "audit", SystemClock()),
+        ) as server:
+            yield server
+    finally:
+        await daemon.store.close()
+
+
+async def asked(folder: Path, examples: int) -> tuple[int, str]:
+    """The exit code of schemathesis, and its report."""
+    token = tokens.new()
+    async with serving(folder, token) as server:
+        program = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"),
+            *("--exclude-path", ENDLESS, "--header", f"Authorization: Bearer {token}"),
+            *("--phases", "coverage,fuzzing,stateful", "--max-examples", str(examples)),
+            # Few good requests are good for a daemon as it is: ids and names must be known.
+            *("--exclude-checks", "positive_data_acceptance", "--continue-on-failure"),
+            *("--seed", str(SEED), "--generation-database", "none", "--warnings", "off"),
+            "--no-color",
+            cwd=folder,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        report, _ = await program.communicate()
+    return program.returncode or 0, report.decode(errors="replace")
+
+
+def count(report: str) -> int:
+    """Requests that were made up; some are sent more than once."""
+    found = re.search(r"(\d+) generated", report)
+    return int(found[1]) if found else 0
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        code, told = asyncio.run(asked(Path(place), int(sys.argv[1])))
+    print(told)
+    raise SystemExit(code)
