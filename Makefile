@@ -31,7 +31,7 @@ check: $(VENV)/.browser  ## format, lint, types, layers, tidy rules, generated f
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m topology.schema --check
-	$(BIN)/python -m fleetd.surface.metrics --check
+	$(BIN)/python -m fleetd.surface.families --check
 	$(BIN)/python -m fleetd.surface.openapi --check
 	$(BIN)/pytest -q tests/tidy
 
@@ -43,7 +43,7 @@ bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.j
 
 generate: $(STAMP)  ## write the generated files anew: schemas, CRDs, reference pages
 	$(BIN)/python -m topology.schema
-	$(BIN)/python -m fleetd.surface.metrics --write
+	$(BIN)/python -m fleetd.surface.families --write
 	$(BIN)/python -m fleetd.surface.openapi --write
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-find-links \

@@ -20,7 +20,10 @@ import msgspec
 from bench import measure, table
 from bench.table import Row
 
-NAMES = ("documents", "plans", "growth", "daemon", "journal", "simulation", "page", "kube")
+NAMES = (
+    *("documents", "plans", "growth", "daemon"),
+    *("journal", "simulation", "page", "kube", "scrape"),
+)
 RESULTS = Path(__file__).parent / "results.json"
 
 

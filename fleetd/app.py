@@ -46,6 +46,9 @@ from topology import read
 
 _log = structlog.stdlib.get_logger("fleetd")
 
+LAG_EVERY = 0.25
+"""Seconds between two looks at how late the loop is."""
+
 
 class _LastResort:
     """Ends the process when it cannot end by itself: a driver that does not let go, a thread that
@@ -131,7 +134,6 @@ class Daemon:
     def __init__(self, settings: Settings, time: clock.Clock, rng: random.Random) -> None:
         self._settings = settings
         self._clock = time
-        self._lag = 0.0
         self._manager = Manager(os.environ)
         self._net, keys = outside(settings, time)
         self.store = _store(settings)
@@ -177,7 +179,6 @@ class Daemon:
             stats=body.core.stats,
             documents_source=self.documents,
             rules=body.rules,
-            lag=lambda: self._lag,
             grace=settings.grace,
         )
 
@@ -238,11 +239,12 @@ class Daemon:
                 return
 
     async def _measure_lag(self) -> None:
-        """How late a timer of one second is: the time that something held the loop."""
+        """How late a short timer is: the time that something held the loop."""
+        stats = self._body.core.stats
         while True:
             before = self._clock.monotonic()
-            await asyncio.sleep(1)
-            self._lag = max(self._clock.monotonic() - before - 1, 0.0)
+            await asyncio.sleep(LAG_EVERY)
+            stats.lag.add(max(self._clock.monotonic() - before - LAG_EVERY, 0.0))
 
 
 def _taken(door: Door) -> None:

@@ -59,6 +59,10 @@ class Gate:
     """Seconds that calls have waited for a token or a slot: the limit nobody sees, made visible."""
     failures: int = 0
     in_flight: int = 0
+    calls: int = 0
+    """Ended so far, and of those without an answer, and how long all of them took."""
+    unanswered: int = 0
+    called: float = 0.0
 
     _slots: asyncio.Semaphore = field(init=False)
     _tokens: float = field(init=False)
@@ -111,7 +115,7 @@ class Gate:
             raise
         self._probing = self._probing or probe
         self.in_flight += 1
-        return Turn(self, probe=probe)
+        return Turn(self, probe=probe, since=self.clock.monotonic())
 
     async def begin_watch(self) -> None:
         """A turn that takes no slot: it lasts for minutes. It is no probe either, because whether
@@ -136,8 +140,10 @@ class Gate:
             raise GateClosed(self.backend, self.limits.open_for, SILENT)
         return True
 
-    def leave(self, *, probe: bool) -> None:
+    def leave(self, *, probe: bool, since: float) -> None:
         self.in_flight -= 1
+        self.calls += 1
+        self.called += self.clock.monotonic() - since
         self._slots.release()
         if probe:
             self._probing = False
@@ -163,6 +169,7 @@ class Gate:
     def silent(self) -> None:
         """No answer: refused, reset, timed out."""
         self.failures += 1
+        self.unanswered += 1
         now = self.clock.monotonic()
         if self._open_until is not None and now >= self._open_until:
             self._pause = min(self._pause * 2, self.limits.open_max)
@@ -193,9 +200,10 @@ class Turn:
 
     gate: Gate
     probe: bool = field(kw_only=True)
+    since: float = field(kw_only=True)
 
     def end(self) -> None:
-        self.gate.leave(probe=self.probe)
+        self.gate.leave(probe=self.probe, since=self.since)
 
 
 @dataclass

@@ -115,6 +115,8 @@ class Registry:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._filed: dict[str, list[str]] = {}
+        self.count = 0
+        """How many values were ever remembered: moves when a text should be looked at again."""
 
     def remember(self, value: str) -> None:
         with self._lock:
@@ -122,6 +124,7 @@ class Registry:
                 self._known.move_to_end(value)
                 return
             found = tuple(spellings(value))
+            self.count += 1
             self._known[value] = found
             self._bytes += sum(map(len, found))
             for spelling in found:

@@ -1,6 +1,6 @@
 """The window through which HTTP and metrics read the engine: `surface.panel.Panel`, from memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from fleetd.plan.view import Attempt
 from fleetd.store.base import Recorded, Store
 from fleetd.surface.panel import (
     BackendState,
+    Figures,
     Held,
     Histogram,
     QueueState,
@@ -28,7 +29,7 @@ from fleetd.surface.panel import (
     Work,
 )
 from fleetd.tools import Rules
-from fleetd.vocabulary import Condition, Observation, Plan
+from fleetd.vocabulary import Condition, Observation, Plan, Truth
 from topology.catalogue import Component
 from topology.resource import Ref, Resource, Topology
 
@@ -51,7 +52,6 @@ class Window:
     stats: stats.Stats
     documents_source: Documents
     rules: Rules
-    lag: Callable[[], float]
     grace: timedelta
     """How long a thing may fail before it counts."""
 
@@ -180,6 +180,33 @@ class Window:
             planned={region: len(plan.steps) for region, plan in plans.items()},
         )
 
+    def marks(self) -> Mapping[str, int]:
+        return self.state.marks
+
+    def figures(self, region: str) -> Figures:
+        state = self.state
+        kinds = sorted(state.kinds.get(region, ()))
+        plan, whole = state.plans.get(region), self.ready(Ref("region", region))
+        bad = whole is None or whole.truth is not Truth.TRUE
+        return Figures(
+            kinds=kinds,
+            resources={
+                (kind, truth): state.counts[kind, region, truth]
+                for kind in kinds
+                for truth in Truth
+            },
+            held=state.held.get(region, {}),
+            waiting=len(plan.waits) if plan is not None else 0,
+            planned=len(plan.steps) if plan is not None else 0,
+            places=state.capacity.regions.get(region, {}),
+            clusters={ref.name: self._good(ref) for ref in state.clusters.get(region, ())},
+            not_ready=(whole.since if whole is not None else self.now()) if bad else None,
+        )
+
+    def _good(self, ref: Ref) -> bool:
+        found = self.ready(ref)
+        return found is not None and found.truth is Truth.TRUE
+
     def work(self) -> Work:
         return Work(
             looks={kind: _histogram(times) for kind, times in self.stats.looks.items()},
@@ -189,7 +216,10 @@ class Window:
             plans_refused=self.stats.plans_refused,
             abandoned=self.stats.abandoned,
             commits=self.store.commits,
-            lag_seconds=self.lag(),
+            store_bytes=self.store.size,
+            looked=dict(self.stats.looked_at),
+            writes=_histogram(self.stats.writes),
+            lag=_histogram(self.stats.lag),
         )
 
     def queue(self) -> QueueState:
@@ -204,6 +234,9 @@ class Window:
                 in_flight=gate.in_flight,
                 waited_seconds=gate.waited,
                 failures=gate.failures,
+                calls=gate.calls,
+                unanswered=gate.unanswered,
+                called_seconds=gate.called,
             )
             for gate in self.gates.all()
         ]

@@ -166,7 +166,9 @@ class Executor:
             disrupts=step.disrupts | step.destroys,
         )
         try:
+            asked = self._clock.monotonic()
             seq = await self._store.intend(_intent(job, began))
+            self._stats.writes.add(self._clock.monotonic() - asked)
         except (TypeError, ValueError, OverflowError) as cause:
             await self._cannot_write(job, flying, cause)
             return

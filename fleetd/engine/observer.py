@@ -182,12 +182,14 @@ class Observer:
             self._stats.looked(want.backend, self._clock.monotonic() - started)
             if seen.facts is not None:
                 self._heard(want.ref)
+                self._stats.looked_at[want.driver, "seen"] += 1
                 return Observation(
                     ref=want.ref, at=began, facts=seen.facts, digest=digest, calm=seen.calm
                 )
         if reason == blind.NO_ANSWER:
             error = f"{error}; {_SILENT}"
         self._missed(want.ref, error)
+        self._stats.looked_at[want.driver, "blind"] += 1
         return Observation(ref=want.ref, at=began, facts=None, error=error, blind=reason)
 
     def _judge(self, want: Resource, driver: Driver, seen: Observation) -> tuple[Condition, ...]:

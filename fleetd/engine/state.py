@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from fleetd.engine import retirement
-from fleetd.plan.capacity import SERVER, Capacity
+from fleetd.plan.capacity import CLUSTER, SERVER, Capacity
 from fleetd.plan.incidents import Troubles
 from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Policy
@@ -69,6 +69,11 @@ class State:
     def __post_init__(self) -> None:
         self.planner = Planner(self.drivers, self.reads)
         self.planner.reset(self.view)
+        self.kinds: dict[str, set[str]] = {}
+        """By region, what there is of; and its clusters."""
+        self.clusters: dict[str, list[Ref]] = {}
+        self.marks: Counter[str] = Counter()
+        """By region, how often one of its figures may have changed."""
         self.troubles = Troubles()
         self.capacity = Capacity()
 
@@ -112,6 +117,13 @@ class State:
             (ref.kind, resource.region, self._truth(ref))
             for ref, resource in topology.resources.items()
         )
+        self.kinds = {}
+        for kind, region, _ in self.counts:
+            self.kinds.setdefault(region, set()).add(kind)
+        self.clusters = {}
+        for ref in topology.kinds.get(CLUSTER, ()):
+            self.clusters.setdefault(topology.resources[ref].region, []).append(ref)
+        self.marks = Counter({region: self.marks[region] + 1 for region in topology.regions})
         self.dirty.update(topology.regions)
         self.dirty.update(orphan.region for orphan in orphans.values())
         self.changed.set()
@@ -131,6 +143,7 @@ class State:
         self.counts[ref.kind, tomb.region, self._truth(ref)] -= 1
         self.undriven -= tomb.driver not in self.drivers
         self.retired -= {ref}
+        self.marks[tomb.region] += 1
         if ref.kind == SERVER:
             self.capacity.add(tomb, view.ready.get(ref), view.seen.get(ref), -1)
         for known in (view.orphans, view.seen, view.ready, view.attempts):
@@ -200,6 +213,8 @@ class State:
         self.troubles.judged(ref, was, ready)
         self._forget_settled(ref, ready)
         self.planner.touch((ref,))
+        if was is not ready or (ref.kind == SERVER and seen.digest != (before and before.digest)):
+            self.marks[resource.region] += 1
         turned = was is None or was.truth is not ready.truth or was.generation != ready.generation
         news = (
             turned
@@ -236,6 +251,8 @@ class State:
     def planned(self, plan: Plan) -> None:
         self.plans[plan.region] = plan
         self.troubles.planned(plan)
+        if plan.region in self.marks:
+            self.marks[plan.region] += 1
         self.held[plan.region] = Counter(hold.reason for hold in plan.holds)
         self._wanted[plan.region] = frozenset(step.id for step in plan.steps)
         self.faulty.pop(plan.region, None)

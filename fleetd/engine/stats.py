@@ -32,6 +32,12 @@ class Stats:
     steps: dict[str, Durations] = field(default_factory=dict[str, Durations])
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """By driver and ending, counted after the ending is on disk."""
+    looked_at: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """By driver and result: seen or blind."""
+    writes: Durations = field(default_factory=Durations)
+    """Until an intent was on disk."""
+    lag: Durations = field(default_factory=Durations)
+    """How late the event loop woke up a timer."""
     plans: Durations = field(default_factory=Durations)
     plans_refused: int = 0
 

@@ -45,7 +45,7 @@ class Capacity:
     """Counts, kept up to date one server at a time."""
 
     def __init__(self) -> None:
-        self.places: dict[Place, Count] = {}
+        self.regions: dict[str, dict[Place, Count]] = {}
         self.clusters: Counter[tuple[str, str]] = Counter()
         """Servers in use by region and cluster; under an empty name those of whom it is not
         known."""
@@ -58,7 +58,7 @@ class Capacity:
         seen: Mapping[Ref, Observation],
     ) -> None:
         """There are other documents: count all."""
-        self.places, self.clusters, self._names = {}, Counter(), {}
+        self.regions, self.clusters, self._names = {}, Counter(), {}
         for ref in topology.kinds.get(CLUSTER, ()):
             self._names.setdefault(topology.resources[ref].region, []).append(ref.name)
         for names in self._names.values():
@@ -72,7 +72,8 @@ class Capacity:
         """Count one more (1) or less (-1) that is as it was seen and judged."""
         spec = want.spec
         texts = (str(spec.get(name) or "") for name in ("pool", "class", "zone"))
-        count = self.places.setdefault(Place(want.region, *texts), Count())
+        places = self.regions.setdefault(want.region, {})
+        count = places.setdefault(Place(want.region, *texts), Count())
         count.total += by
         holder = _holder(seen)
         if holder is not None:
@@ -81,10 +82,15 @@ class Capacity:
         elif ready is not None and seen is not None and ready.truth is Truth.TRUE:
             count.free += by
 
+    @property
+    def places(self) -> dict[Place, Count]:
+        """Those of all regions."""
+        return {place: one for several in self.regions.values() for place, one in several.items()}
+
     def within(self, regions: Collection[str]) -> "Capacity":
         """That of some regions, as it is now."""
         found = Capacity()
-        found.places = {place: one for place, one in self.places.items() if place.region in regions}
+        found.regions = {name: one for name, one in self.regions.items() if name in regions}
         found.clusters.update({key: n for key, n in self.clusters.items() if key[0] in regions})
         return found
 

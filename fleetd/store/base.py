@@ -78,6 +78,11 @@ class Store(Protocol):
         """Durable writes since this object was made; group commit makes them fewer than calls."""
         ...
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk; 0 of what is in memory only."""
+        ...
+
     async def intend(self, intent: Intent) -> int:
         """Write the intent; return its number when it is durable. A caller that is cancelled
         while it waits loses the answer, not the entry. TypeError if `args` are not plain data."""

@@ -84,6 +84,13 @@ class Database:
         self._pending: list[tuple[str, str, bytes]] = []
         self._checkpointed = 0
 
+    @property
+    def size(self) -> int:
+        """Of the database and its log, in bytes."""
+        there = self._place.database
+        files = (there, there.with_name(f"{there.name}-wal"))
+        return sum(one.stat().st_size for one in files if one.exists())
+
     # What `runner` calls.
 
     def batch(self, jobs: Sequence[Job], /) -> Sequence[Reply]:

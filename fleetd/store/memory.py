@@ -61,6 +61,10 @@ class MemoryStore:
     def commits(self) -> int:
         return self._commits
 
+    @property
+    def size(self) -> int:
+        return 0
+
     async def intend(self, intent: Intent) -> int:
         data = codec.encode_intent(intent)
         self._writable()

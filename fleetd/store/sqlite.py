@@ -68,6 +68,10 @@ class SqliteStore:
     def commits(self) -> int:
         return self._database.commits
 
+    @property
+    def size(self) -> int:
+        return self._database.size
+
     async def intend(self, intent: Intent) -> int:
         if not self._started:
             raise errors.StoreBroken("the store is not open")

@@ -131,14 +131,16 @@ async def _start(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | 
 def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Application:
     begun = int(house.views.panel.now().timestamp())
     ids = (f"{begun:x}-{number:x}" for number in itertools.count(1))
+    figures = metrics.Metrics(house.views.panel)
     app = web.Application(
-        middlewares=[_identified(ids), _problems, _limits], client_max_size=BODY_MAX
+        middlewares=[_counted(figures.requests), _identified(ids), _problems, _limits],
+        client_max_size=BODY_MAX,
     )
     shown = [one for one in table.ROUTES if house.desk is not None or not one.writes]
     feed = watch.Feed(house.views.panel)
     app.cleanup_ctx.append(feed.running)
     app.on_shutdown.append(feed.end)
-    own = _own(house, feed, shown, metrics_token)
+    own = _own(house, feed, shown, figures, metrics_token)
     allowed: dict[str, list[str]] = {}
     for route in shown:
         handler = own.get(route.name) or answering.respond(route, house)
@@ -153,14 +155,18 @@ def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Ap
 
 
 def _own(
-    house: House, feed: watch.Feed, shown: Iterable[Route], token: secrets.Secret | None
+    house: House,
+    feed: watch.Feed,
+    shown: Iterable[Route],
+    figures: metrics.Metrics,
+    token: secrets.Secret | None,
 ) -> Mapping[str, Respond]:
     """What the server answers by itself, by the name of the route."""
     by_name = {route.name: route for route in shown}
     return {
         "health": _healthz,
         "ready": _readyz(house),
-        "metrics": _metrics(house, by_name["metrics"], token),
+        "metrics": _metrics(house, by_name["metrics"], figures, token),
         "openapi": _openapi(by_name.values()),
         **_page(),
         "watch": watch.respond(by_name["watch"], house, feed),
@@ -177,6 +183,24 @@ def _page() -> Mapping[str, Respond]:
         return page.answer(files, "/".join(request.match_info.values()), request)
 
     return {"page": index, "asset": asset, "assetInFolder": asset}
+
+
+def _counted(requests: metrics.Requests) -> Middleware:
+    ticking = clock.SystemClock()
+
+    @web.middleware
+    async def counted(request: web.Request, handler: Respond) -> web.StreamResponse:
+        began = ticking.monotonic()
+        response = await handler(request)
+        if response.content_type == "text/event-stream":
+            return response  # it lasts as long as its reader wants
+        # The path as the table has it: a stranger's is no label.
+        found = request.match_info.route.resource
+        route = found.canonical if found is not None else "unknown"
+        requests.request(route, request.method, response.status, ticking.monotonic() - began)
+        return response
+
+    return counted
 
 
 def _identified(ids: Iterator[str]) -> Middleware:
@@ -269,18 +293,19 @@ def _readyz(house: House) -> Respond:
     return readyz
 
 
-def _metrics(house: House, route: Route, token: secrets.Secret | None) -> Respond:
-    source = metrics.Metrics(house.views.panel)
-
-    async def answer(request: web.Request) -> web.Response:
+def _metrics(
+    house: House, route: Route, source: metrics.Metrics, token: secrets.Secret | None
+) -> Respond:
+    async def answer(request: web.Request) -> web.StreamResponse:
         scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         known = scheme.lower() == "bearer" and token is not None and token.matches(given.strip())
         if not known:
             if token is not None and isinstance(house.door, LocalDoor):
                 raise problems.Refused("unauthorized", "send Authorization: Bearer TOKEN")
             await answering.admit(route, house, request)
-        text = secrets.scrub(source.render().decode())
-        return web.Response(body=text.encode(), headers={hdrs.CONTENT_TYPE: metrics.CONTENT_TYPE})
+        accepts = (request.headers.get(name, "") for name in (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING))
+        found = await source.answer(*accepts)
+        return await metrics.send(request, found)
 
     return answer
 

@@ -64,29 +64,43 @@ def entries(
     return sorted(shown, key=lambda one: (STATES.index(one["state"]), one["region"], one["name"]))
 
 
-class Ending(NamedTuple):
-    region: str
-    name: str
-    ends: datetime
+Named = tuple[str, str]
+"""Region and name of a credential."""
 
 
-def endings(
+class Dates(NamedTuple):
+    """Of each region and name the first, in order."""
+
+    ends: Mapping[Named, datetime]
+    due: Mapping[Named, datetime]
+    """Next rotation."""
+
+
+def dates(
     topology: Topology,
     component: Callable[[str], Component | None],
     seen: Callable[[Ref], Observation | None],
-) -> list[Ending]:
-    """Of each region and name the one that ends first; for who asks often. Those of servers, of
-    which a fleet has very many, do not end by themselves and are left out."""
-    soonest: dict[tuple[str, str], datetime] = {}
+) -> Dates:
+    """For who asks often. Those of servers, of which a fleet has very many, do not end by
+    themselves and are left out."""
+    ends: dict[Named, datetime] = {}
+    due: dict[Named, datetime] = {}
     for kind, refs in topology.kinds.items():
         known = component(kind) if kind != SERVER else None
         for made in known.spec.makes if known is not None else ():
             for ref in refs:
-                ends = _told(made.name, seen(ref)).expires
+                told = _told(made.name, seen(ref))
                 key = topology.resources[ref].region, made.name
-                if ends is not None:
-                    soonest[key] = min(ends, soonest.get(key, ends))
-    return [Ending(*key, soonest[key]) for key in sorted(soonest)]
+                for found, at in ((ends, told.expires), (due, _following(told, made))):
+                    if at is not None:
+                        found[key] = min(at, found.get(key, at))
+    return Dates(dict(sorted(ends.items())), dict(sorted(due.items())))
+
+
+def _following(told: "_Told", made: Made) -> datetime | None:
+    if told.next is None and told.born is not None and made.rotate is not None:
+        return told.born + made.rotate
+    return told.next
 
 
 def _made(members: Iterable[Resource], known: Mapping[str, Component]) -> dict[str, list[_Entry]]:
@@ -185,9 +199,7 @@ def _shape(
     made, maker = entry.made, entry.maker
     # Of many servers none speaks for the others.
     told = _told(made.name, seen(maker.ref)) if entry.count == 1 else _Told()
-    following = told.next
-    if following is None and told.born is not None and made.rotate is not None:
-        following = told.born + made.rotate
+    following = _following(told, made)
     uses = {**told.seen, **_uses(entry, seen)}
     old = {who for who, version in uses.items() if told.version not in {None, version}}
     return {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from fleetd.plan.capacity import Capacity
+from fleetd.plan.capacity import Capacity, Count, Place
 from fleetd.plan.incidents import Report
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
@@ -55,6 +55,11 @@ class BackendState:
     """Sum of the time that calls have waited for a token or a slot."""
     failures: int = 0
     """In a row."""
+    calls: int = 0
+    """Ended since the start."""
+    unanswered: int = 0
+    called_seconds: float = 0.0
+    """Sum of the time that calls took."""
 
     @property
     def kind(self) -> str:
@@ -91,6 +96,25 @@ class Histogram(NamedTuple):
     total: float
 
 
+NO_TIMES = Histogram((), (0,), 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The numbers of one region."""
+
+    kinds: Sequence[str]
+    resources: Mapping[tuple[str, Truth], int]
+    held: Mapping[HoldReason, int]
+    waiting: int
+    planned: int
+    places: Mapping[Place, Count]
+    clusters: Mapping[str, bool]
+    """Whether each is Ready."""
+    not_ready: datetime | None
+    """Since when the region is not as its documents say; None if it is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What the engine did since it started."""
@@ -107,8 +131,13 @@ class Work:
     """Calls of drivers that were given up and have not ended."""
     commits: int = 0
     """Durable writes of the store."""
-    lag_seconds: float = 0.0
-    """How late the event loop was the last time somebody looked."""
+    store_bytes: int = 0
+    looked: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """By driver and result: seen or blind."""
+    writes: Histogram = NO_TIMES
+    """Until an intent was on disk."""
+    lag: Histogram = NO_TIMES
+    """How late the event loop woke up a timer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,6 +233,12 @@ class Panel(Protocol):
         ...
 
     def tally(self) -> Tally: ...
+
+    def marks(self) -> Mapping[str, int]:
+        """By region a number that moves whenever one of its figures may have."""
+        ...
+
+    def figures(self, region: str) -> Figures: ...
 
     def work(self) -> Work: ...
 

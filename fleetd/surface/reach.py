@@ -15,7 +15,7 @@ from fleetd.plan.incidents import Incident, Report
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
-from fleetd.surface.panel import BackendState, Panel, QueueState, Tally, Unready, Work
+from fleetd.surface.panel import BackendState, Figures, Panel, QueueState, Tally, Unready, Work
 from fleetd.vocabulary import Condition, Observation, Plan
 from topology.catalogue import Component
 from topology.resource import Ref, Resource, Topology
@@ -156,6 +156,12 @@ class Narrow:
             waiting={k: n for k, n in found.waiting.items() if k in self.regions},
             planned={k: n for k, n in found.planned.items() if k in self.regions},
         )
+
+    def marks(self) -> Mapping[str, int]:
+        return {region: n for region, n in self.whole.marks().items() if region in self.regions}
+
+    def figures(self, region: str) -> Figures:
+        return self.whole.figures(region)
 
     def work(self) -> Work:
         return self.whole.work()

@@ -47,6 +47,8 @@ class Program:
     ldflags: str
     minutes: int
     disk_gb: int
+    tags: str = ""
+    """What is left out of it, as its authors call that."""
 
     @property
     def folder(self) -> Path:
@@ -64,6 +66,7 @@ class Program:
 
     def fingerprint(self) -> str:
         said = [self.package, self.ldflags, platform.system(), platform.machine()]
+        said += [self.tags] if self.tags else []
         sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
         made = hashlib.blake2b(digest_size=8)
         for one in [*(text.encode() for text in said), *sources]:
@@ -91,6 +94,7 @@ def programs() -> list[Program]:
                 ldflags=" ".join(told["ldflags"].split()),
                 minutes=told["minutes"],
                 disk_gb=told["disk_gb"],
+                tags=told.get("tags", ""),
             )
             for name, package in told["programs"].items()
         ]
@@ -178,6 +182,7 @@ def _compile(
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix=".built-", dir=cache()) as built:
         command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-v"]
+        command += ["-tags", first.tags] if first.tags else []
         command += ["-ldflags", first.ldflags, "-o", f"{built}/", *(one.package for one in group)]
         with subprocess.Popen(
             command, cwd=first.folder, env=dict(environment), stderr=subprocess.PIPE, text=True
@@ -197,7 +202,10 @@ def _compile(
 def _packages(go: str, group: Sequence[Program], environment: Mapping[str, str]) -> int:
     """How many packages there are to compile; downloads the modules on the way."""
     asked = subprocess.run(
-        [go, "list", "-mod=readonly", "-deps", *(one.package for one in group)],
+        [
+            *(go, "list", "-mod=readonly", "-tags", group[0].tags, "-deps"),
+            *(one.package for one in group),
+        ],
         cwd=group[0].folder,
         env=dict(environment),
         capture_output=True,

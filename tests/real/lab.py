@@ -40,7 +40,10 @@ CLUSTERS: dict[str, tuple[tuple[str, ...], Callable[[Path], Kube]]] = {
 """By name: what has to be built for it, and how it is made."""
 TESTED = ("kube", "crds", "garden")
 BY_HAND = ("management", "control-plane", "hypervisor", "garden")
-PROGRAMS = sorted({"kubectl", *(one for needed, _ in CLUSTERS.values() for one in needed)})
+WATCHERS = ("alertmanager", "prometheus", "promtool")
+PROGRAMS = sorted(
+    {"kubectl", *WATCHERS, *(one for needed, _ in CLUSTERS.values() for one in needed)}
+)
 """All that tests run."""
 
 

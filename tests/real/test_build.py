@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,14 @@ def test_a_changed_pin_is_another_binary(
     assert _program().path != before
 
 
+def test_what_is_left_out_of_a_program_makes_it_another(calls: Path) -> None:
+    """Its tags are in its fingerprint, and those that have none keep theirs."""
+    one = next(one for one in build.programs() if one.tags)
+
+    assert replace(one, tags="").path != one.path
+    assert _program().tags == ""
+
+
 def test_without_go_it_says_what_to_do(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which part, that Go is missing, and how to name one; the others are tried too."""
     monkeypatch.setenv("GO", "no-such-compiler")
@@ -119,5 +128,7 @@ def test_without_room_it_does_not_begin(calls: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_unknown_part_is_refused(calls: Path) -> None:
     """With the names that there are."""
-    with pytest.raises(build.CannotBuild, match="there is no part grafana; choose of: etcd"):
+    with pytest.raises(
+        build.CannotBuild, match="there is no part grafana; choose of: alertmanager"
+    ):
         build.chosen(["grafana"])

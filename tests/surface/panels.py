@@ -11,7 +11,7 @@ from fleetd.plan.incidents import Report
 from fleetd.plan.view import Attempt, View
 from fleetd.store.base import Recorded
 from fleetd.surface import panel
-from fleetd.surface.panel import BackendState, Histogram, QueueState, Tally, Unready, Work
+from fleetd.surface.panel import BackendState, Figures, Histogram, QueueState, Tally, Unready, Work
 from fleetd.vocabulary import (
     Condition,
     Event,
@@ -50,6 +50,7 @@ class FakePanel:
     going: frozenset[Ref] = frozenset()
     attempts: dict[Ref, Attempt] = field(default_factory=dict[Ref, Attempt])
     catalogue: Mapping[str, Component] = field(default_factory=dict[str, Component])
+    asked: int = 0
     failures: Report = Report()  # noqa: RUF009 -- frozen
     reasons: dict[tuple[Ref, Ref], str] = field(default_factory=dict[tuple[Ref, Ref], str])
 
@@ -145,6 +146,29 @@ class FakePanel:
             held=held,
             waiting={region: len(plan.waits) for region, plan in self.plans.items()},
             planned={region: len(plan.steps) for region, plan in self.plans.items()},
+        )
+
+    def marks(self) -> Mapping[str, int]:
+        """Always another: whatever a test changed is to be seen."""
+        self.asked += 1
+        return dict.fromkeys([*self.want.regions, *self.plans], self.asked)
+
+    def figures(self, region: str) -> Figures:
+        tally = self.tally()
+        here = {one: n for one, n in tally.resources.items() if one.region == region}
+        whole = self.judged.get(Ref("region", region))
+        return Figures(
+            kinds=sorted({one.kind for one in here}),
+            resources={(one.kind, one.truth): n for one, n in here.items()},
+            held={one.reason: n for one, n in tally.held.items() if one.region == region},
+            waiting=tally.waiting.get(region, 0),
+            planned=tally.planned.get(region, 0),
+            places=self.capacity().regions.get(region, {}),
+            clusters={
+                ref.name: ref in self.judged and self.judged[ref].truth is Truth.TRUE
+                for ref in self.want.kinds.get("cluster", ())
+            },
+            not_ready=whole.since if whole and whole.truth is not Truth.TRUE else None,
         )
 
     def work(self) -> Work:

@@ -1,14 +1,20 @@
 """The exposition keeps the Prometheus conventions, starts at zero and costs no walk."""
 
+import asyncio
+import gzip
 import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
-from fleetd.surface import metrics
+from fleetd import secrets
+from fleetd.surface import exposition, families
 from fleetd.surface.metrics import Metrics
+from fleetd.surface.panel import BackendState, Counts, Slot
 from fleetd.vocabulary import HoldReason, Observation, Truth
 from tests.surface import panels
 from tests.surface.panels import FakePanel
@@ -53,9 +59,9 @@ def test_histograms_add_up() -> None:
         bound: value(
             panel, "fleetd_observe_duration_seconds_bucket", backend_kind="garden", le=bound
         )
-        for bound in ("0.1", "1", "10", "+Inf")
+        for bound in ("0.1", "1.0", "10.0", "+Inf")
     }
-    assert found == {"0.1": 3, "1": 5, "10": 6, "+Inf": 6}
+    assert found == {"0.1": 3, "1.0": 5, "10.0": 6, "+Inf": 6}
     assert value(panel, "fleetd_observe_duration_seconds_sum", backend_kind="garden") == 4.5
     assert value(panel, "fleetd_observe_duration_seconds_count", backend_kind="garden") == 6
     assert value(panel, "fleetd_plan_duration_seconds_count") == 10
@@ -66,7 +72,7 @@ def test_series_start_at_zero() -> None:
     panel = panels.small()
     for reason in HoldReason:
         assert value(panel, "fleetd_holds", region="eu-1", reason=reason.value) in {0, 1}
-    for outcome in metrics.OUTCOMES:
+    for outcome in families.OUTCOMES:
         assert value(panel, "fleetd_steps_total", driver="gardener", outcome=outcome) in {0, 2}
     assert value(panel, "fleetd_apply_duration_seconds_count", backend_kind="cluster") == 0
 
@@ -76,8 +82,8 @@ def test_an_empty_daemon_answers() -> None:
     assert value(FakePanel(), "fleetd_plan_duration_seconds_count") == 0
 
 
-@pytest.mark.parametrize("declared", metrics.ALL, ids=lambda one: one.name)
-def test_names_follow_the_conventions(declared: metrics.Declared) -> None:
+@pytest.mark.parametrize("declared", families.ALL, ids=lambda one: one.name)
+def test_names_follow_the_conventions(declared: exposition.Declared) -> None:
     """Prefix, snake case, base units, `_total` on counters and only there, help with a stop."""
     name = declared.name
     assert re.fullmatch(r"fleetd(_[a-z0-9]+)+", name)
@@ -107,12 +113,12 @@ def test_exactly_the_declared_metrics_are_served() -> None:
     """What is declared is served, and nothing of ours beside it."""
     lines = Metrics(panels.small()).render().decode().splitlines()
     typed = {tuple(line.split()[2:]) for line in lines if line.startswith("# TYPE fleetd_")}
-    assert typed == {(one.name, one.type) for one in metrics.ALL}
+    assert typed == {(one.name, one.type) for one in families.ALL}
 
 
 def test_labels_are_the_declared_ones() -> None:
     """No sample has a label that its declaration does not name."""
-    by_name = {one.name: set(one.labels) for one in metrics.ALL}
+    by_name = {one.name: set(one.labels) for one in families.ALL}
     for name, labels in samples(panels.small()):
         family = re.sub(r"_(bucket|sum|count)$", "", name)
         if family in by_name:
@@ -155,16 +161,142 @@ def test_a_scrape_does_not_walk_the_fleet() -> None:
 
 def test_counts_move() -> None:
     """The counter follows a resource from nothing to Ready to gone."""
-    counts = metrics.panel.Counts()
+    counts = Counts()
     counts.move("cluster", "eu-1", None, Truth.UNKNOWN)
     counts.move("cluster", "eu-1", Truth.UNKNOWN, Truth.TRUE)
-    assert counts.slots[metrics.panel.Slot("cluster", "eu-1", Truth.TRUE)] == 1
+    assert counts.slots[Slot("cluster", "eu-1", Truth.TRUE)] == 1
     counts.move("cluster", "eu-1", Truth.TRUE, None)
     assert sum(counts.slots.values()) == 0
 
 
 def test_the_page_is_current() -> None:
     """docs/metrics.md says what the code declares."""
-    page = Path(metrics.__file__).parents[2] / "docs" / "metrics.md"
-    assert page.read_text("utf-8") == metrics.page()
-    assert metrics.main(["--check"]) == 0
+    page = Path(families.__file__).parents[2] / "docs" / "metrics.md"
+    assert page.read_text("utf-8") == families.page()
+    assert families.main(["--check"]) == 0
+
+
+def told(panel: FakePanel) -> Metrics:
+    """With a scrape behind it."""
+    found = Metrics(panel)
+    found.render()
+    return found
+
+
+class Marked(FakePanel):
+    """Says by itself which regions have changed."""
+
+    mark: int = 1
+
+    def marks(self) -> dict[str, int]:
+        return dict.fromkeys(self.want.regions, self.mark)
+
+
+def test_what_did_not_change_is_not_read_again() -> None:
+    """A region's figures are asked for when its mark moves, and only then."""
+    panel = Marked(want=panels.small().want)
+    asked: list[str] = []
+    figures = panel.figures
+    panel.figures = lambda region: asked.append(region) or figures(region)
+    found = told(panel)
+    before = found.render()
+    panel.judged[panels.CLUSTER] = panels.ready(Truth.TRUE)
+    unmoved = found.render()
+    panel.mark = 2
+    moved = found.render()
+
+    line = b'fleetd_cluster_ready{region="eu-1",cluster="hv"} '
+    assert asked == ["eu-1", "eu-1"]
+    assert [line + b"0.0" in one for one in (before, unmoved, moved)] == [True, True, False]
+    assert line + b"1.0" in moved
+
+
+def test_series_go_with_their_objects() -> None:
+    """A region that no document names, and a backend that is not asked any more."""
+    panel = panels.small()
+    found = told(panel)
+    panel.want, panel.plans, panel.far_sides = Topology(digest="", resources={}, edges=()), {}, []
+    after = found.render()
+
+    assert b'region="eu-1"' not in after
+    assert b'backend="cluster:hv"' not in after
+
+
+def test_both_formats_say_the_same() -> None:
+    """As the strict parser of OpenMetrics reads it, and that of the old format."""
+    panel = panels.small()
+    found = told(panel)
+    found.requests.request("/api/v1/plan", "GET", 200, 0.3)
+    text = found.render(openmetrics=True).decode()
+    new: list[Metric] = [*openmetrics_parser.text_string_to_metric_families(text)]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    old = list(text_string_to_metric_families(found.render().decode()))
+
+    def ours(families_: list[Metric]) -> set[tuple[str, str, float]]:
+        return {
+            (one.name, str(sorted(one.labels.items())), one.value)
+            for family in families_
+            for one in family.samples
+            if one.name.startswith("fleetd_")
+        }
+
+    assert ours(new) == ours(old)
+    assert len(ours(new)) > 100
+
+
+def test_the_format_and_the_packing_are_what_was_asked_for() -> None:
+    """OpenMetrics and gzip only for who accepts them."""
+    found = told(panels.small())
+    plain = asyncio.run(found.answer("*/*", ""))
+    packed = asyncio.run(found.answer("application/openmetrics-text;version=1.0.0", "gzip, br"))
+
+    assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Type"].startswith("application/openmetrics-text")
+    assert gzip.decompress(packed.pieces[0]).endswith(b"# EOF\n")
+    assert b"# EOF" not in b"".join(plain.pieces)
+
+
+def test_requests_are_counted_by_route_and_never_by_path() -> None:
+    """With a fixed set of methods; times fall into the buckets of their route."""
+    panel = panels.small()
+    found = told(panel)
+    for code, seconds in ((200, 0.01), (200, 0.2), (404, 99.0)):
+        found.requests.request("/api/v1/plan", "GET", code, seconds)
+    found.requests.request("unknown", "BREW", 405, 0.1)
+    text = found.render().decode()
+
+    assert 'fleetd_http_requests_total{route="/api/v1/plan",method="GET",code="200"} 2.0' in text
+    assert 'fleetd_http_requests_total{route="unknown",method="other",code="405"} 1.0' in text
+    assert 'duration_seconds_bucket{route="/api/v1/plan",le="0.02"} 1.0' in text
+    assert 'fleetd_http_request_duration_seconds_count{route="/api/v1/plan"} 3.0' in text
+
+
+def test_a_label_that_became_secret_is_hidden() -> None:
+    """Also when the text was kept from before it was known to be one."""
+    panel = panels.small()
+    name = "cluster:kept-and-then-secret"
+    panel.far_sides = [BackendState(name=name, breaker="open", in_flight=0, waited_seconds=0.0)]
+    found = told(panel)
+    before = found.render()
+    secrets.Secret("kept-and-then-secret").reveal()
+    after = found.render()
+
+    assert b"kept-and-then-secret" in before
+    assert b"kept-and-then-secret" not in after
+    assert b"fleetd_backend_breaker_open" in after
+
+
+def test_cardinality_follows_regions_and_their_objects_and_not_servers() -> None:
+    """Ten times the servers, the same series; a cluster more is one series more."""
+
+    def count(servers: int, clusters: int) -> int:
+        panel = FakePanel()
+        panel.want = panels.topology(
+            *(panels.resource("server", f"s{number}") for number in range(servers)),
+            *(panels.resource("cluster", f"c{number}") for number in range(clusters)),
+        )
+        lines = Metrics(panel).render().decode().splitlines()
+        return sum(not line.startswith("#") for line in lines)
+
+    assert count(500, 2) == count(50, 2)
+    assert count(50, 3) == count(50, 2) + 1

@@ -54,11 +54,12 @@ def test_an_incident_names_its_cause_and_what_it_affects() -> None:
 def test_capacity_is_told_by_place_and_by_cluster() -> None:
     """What is not there any more is left out, and so are other regions."""
     given = Capacity()
-    given.places = {
+    here = {
         Place("eu-1", "p", "big", ""): Count(total=5, free=2, used=2),
         Place("eu-1", "q", "big", "a"): Count(),
-        Place("eu-2", "p", "big", "a"): Count(total=1),
     }
+    there = {Place("eu-2", "p", "big", "a"): Count(total=1)}
+    given.regions = {"eu-1": here, "eu-2": there}
     given.clusters.update({("eu-1", "hv"): 1, ("eu-1", ""): 1, ("eu-1", "cp"): 0, ("eu-2", "x"): 4})
     place = {"region": "eu-1", "pool": "p", "class": "big", "zone": None}
 

@@ -46,7 +46,6 @@ def made(core: Core, clock: Any = None) -> Window:
         stats=core.stats,
         documents_source=none,
         rules=none,
-        lag=lambda: 0.0,
         grace=timedelta(seconds=90),
     )
 
