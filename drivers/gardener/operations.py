@@ -5,9 +5,11 @@ and renew its authority.
 Pure, in two halves. `due` is asked when fleetd looks, for it needs the time; `steps` turns what it
 found into steps. An operation is an annotation that the garden takes off, so nothing of it is left
 to be compared: a step carries the moment that it answers, and the Shoot's status says whether it
-was done. The renewal goes in phases: first both authorities are good, then the nodes are replaced
-pool by pool, then the old one ends. That last step waits for a day, when every kubeconfig of
-before has ended by itself, and for a person. Nodes are never replaced by the garden on its own.
+was done. The renewal goes in phases: first the old and the new are good, authorities and the key
+that signs tokens together, then the nodes are replaced pool by pool, then the old ones end. Each of
+these last steps waits until whatever was made with the old has been made anew by itself, and for a
+person. Nodes are never replaced by the garden on its own. What nobody but the garden uses (the key
+of etcd, the SSH keys, what its monitoring logs in with) is renewed in one go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +24,20 @@ from topology.resource import Facts, Ref, Resource
 OPERATE = "operate"
 DEADLINE = timedelta(seconds=30)
 RETRY, RECONCILE = "retry", "reconcile"
-START = "rotate-ca-start-without-workers-rollout"
-COMPLETE = "rotate-ca-complete"
 ROLL = "rotate-rollout-workers"
-KEYS = "rotate-ssh-keypair"
-RIPE = timedelta(hours=25)
-"""A kubeconfig is good for a day."""
+PHASED = {"certificateAuthorities": "ca", "serviceAccountKey": "serviceaccount-key"}
+"""What is renewed in phases: its part of the status, and its word in an operation."""
+AT_ONCE = {
+    "sshKeypair": "rotate-ssh-keypair",
+    "etcdEncryptionKey": "rotate-etcd-encryption-key",
+    "observability": "rotate-observability-credentials",
+}
+RIPE = {
+    "certificateAuthorities": timedelta(hours=25),
+    "serviceAccountKey": timedelta(days=31),
+}
+"""How long after the start nobody needs the old one: a kubeconfig is good for a day; the tokens
+with which OpenBao and the arbiter's operator come are good for 60 days, and renewed after 30."""
 USER = frozenset(
     {
         "ERR_INFRA_UNAUTHENTICATED",
@@ -67,33 +77,58 @@ def _rotation(want: Resource, shoot: Facts, now: datetime) -> dict[str, Any]:
     if asked is None:
         return {}
     rotation = facts.part(shoot, "status", "credentials", "rotation")
-    mine = facts.part(rotation, "certificateAuthorities")
-    begun = str(mine.get("lastInitiationTime") or "")
-    match mine.get("phase"):
-        case "WaitingForWorkersRollout":
-            left = {str(one["name"]) for one in facts.members(mine, "pendingWorkersRollouts")}
-            pools = [
-                str(worker["name"])
-                for worker in offers.workers(shoot.get("spec") or {})
-                if worker["name"] in left
-                and (worker.get("updateStrategy") or offers.ROLLING) == offers.ROLLING
-            ]
-            return {"operation": ROLL, "of": begun, "pool": pools[0]} if pools else {}
-        case "Prepared":
-            ripe = _moment(begun)
-            return (
-                {"operation": COMPLETE, "of": begun}
-                if ripe is not None and now - ripe >= RIPE
-                else {}
-            )
-        case None | "" | "Completed" if not begun or _since(begun, asked):
-            return {"operation": START, "of": begun}
-        case "Completed":
-            keys = facts.part(rotation, "sshKeypair")
-            done = str(keys.get("lastInitiationTime") or "")
-            return {"operation": KEYS, "of": done} if not done or _since(done, asked) else {}
-        case _:
-            return {}
+    phased = {name: facts.part(rotation, name) for name in PHASED}
+    left = {
+        str(one["name"])
+        for state in phased.values()
+        if state.get("phase") == "WaitingForWorkersRollout"
+        for one in facts.members(state, "pendingWorkersRollouts")
+    }
+    if left:
+        return _roll(shoot, left, max(_begun(state) for state in phased.values()))
+    for name, state in phased.items():
+        begun = _moment(_begun(state))
+        if state.get("phase") == "Prepared" and begun is not None and now - begun >= RIPE[name]:
+            return {"operation": complete(name), "of": _begun(state)}
+    due_now = [name for name, state in phased.items() if _startable(state, asked)]
+    if due_now:
+        of = ",".join(_begun(phased[name]) for name in due_now)
+        return {"operation": start(due_now), "of": of}
+    if any(state.get("phase") not in ("Prepared", "Completed") for state in phased.values()):
+        return {}
+    for name, operation in AT_ONCE.items():
+        done = _begun(facts.part(rotation, name))
+        if not done or _since(done, asked):
+            return {"operation": operation, "of": done}
+    return {}
+
+
+def start(names: Sequence[str]) -> str:
+    """Of all together, so that nodes are replaced once."""
+    return ";".join(f"rotate-{PHASED[name]}-start-without-workers-rollout" for name in names)
+
+
+def complete(name: str) -> str:
+    return f"rotate-{PHASED[name]}-complete"
+
+
+def _begun(state: Facts) -> str:
+    return str(state.get("lastInitiationTime") or "")
+
+
+def _startable(state: Facts, asked: datetime) -> bool:
+    ended = state.get("phase") in (None, "", "Completed")
+    return ended and (not _begun(state) or _since(_begun(state), asked))
+
+
+def _roll(shoot: Facts, left: set[str], of: str) -> dict[str, Any]:
+    pools = [
+        str(worker["name"])
+        for worker in offers.workers(shoot.get("spec") or {})
+        if worker["name"] in left
+        and (worker.get("updateStrategy") or offers.ROLLING) == offers.ROLLING
+    ]
+    return {"operation": ROLL, "of": of, "pool": pools[0]} if pools else {}
 
 
 def codes(shoot: Facts) -> set[str]:
@@ -125,10 +160,19 @@ def _moment(text: str) -> datetime | None:
 _WHY = {
     RETRY: "ask Gardener to try again what it gave up",
     RECONCILE: "have Gardener go over the cluster once more",
-    START: "renew the cluster's authority: from now on the old and the new one are good",
-    KEYS: "renew the SSH keys of the nodes; the ones before are good until the next time",
-    COMPLETE: "end the cluster's old authority: whoever still uses it is locked out",
+    complete("certificateAuthorities"): (
+        "end the cluster's old authority: whoever still uses it is locked out"
+    ),
+    complete("serviceAccountKey"): (
+        "end the key that signed the cluster's old tokens: whoever still has one is locked out"
+    ),
+    AT_ONCE["sshKeypair"]: (
+        "renew the SSH keys of the nodes; the ones before are good until the next time"
+    ),
+    AT_ONCE["etcdEncryptionKey"]: "renew the key with which the cluster's Secrets are kept",
+    AT_ONCE["observability"]: "renew what the garden's monitoring logs in with",
 }
+_START = "renew the cluster's authority and signing key: from now on the old and the new are good"
 
 
 def steps(want: Resource, seen: Facts) -> Iterator[Step]:
@@ -147,16 +191,14 @@ def steps(want: Resource, seen: Facts) -> Iterator[Step]:
         "operation": named,
         "of": str(asked["of"]),
     }
-    why, disrupts, destroys = _WHY.get(operation, ""), set[Ref](), set[Ref]()
+    why, disrupts, destroys = _WHY.get(operation, _START), set[Ref](), set[Ref]()
     if operation == ROLL:
         if "servers" not in observed:
             return  # without them no budget would see what goes down
         servers: Sequence[str] = observed["servers"].get(asked["pool"], ())
         disrupts = {want.ref, *(Ref("server", name) for name in servers[:1])}
-        why = (
-            f"replace the nodes of {asked['pool']} one after the other: they hold the old authority"
-        )
-    if operation == COMPLETE:
+        why = f"replace the nodes of {asked['pool']} one after the other: they hold what is renewed"
+    if operation.endswith("-complete"):
         destroys = {Ref("access", want.ref.name)}
     yield make_step(
         want, OPERATE, args, why=why, deadline=DEADLINE, disrupts=disrupts, destroys=destroys

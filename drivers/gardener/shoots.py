@@ -93,9 +93,14 @@ def _migrating(status: Object) -> Iterator[str]:
 
 
 def told(shoot: Object) -> dict[str, Any]:
-    """For the ledger: since when its authority and its SSH keys are what they are."""
+    """For the ledger: since when its authority and its keys are what they are."""
     status: Object = shoot.get("status") or {}
-    parts = {"shoot-ca": "certificateAuthorities", "shoot-ssh-keypair": "sshKeypair"}
+    parts = {
+        "shoot-ca": "certificateAuthorities",
+        "shoot-token-key": "serviceAccountKey",
+        "shoot-etcd-key": "etcdEncryptionKey",
+        "shoot-ssh-keypair": "sshKeypair",
+    }
     found: dict[str, Any] = {}
     for name, part in parts.items():
         rotated: Object = facts.part(status, "credentials", "rotation", part)

@@ -206,7 +206,8 @@ class ClusterSpec(Model):
     """Whom its API server believes beside Gardener."""
     rotation: Since | None = None
     """Renews the cluster's authorities and keys, in steps: both the old and the new are good,
-    nodes are replaced pool by pool, then the old ones end, which you approve."""
+    nodes are replaced pool by pool, then the old ones end, which you approve: the authority after a
+    day, the key that signs tokens after a month, when nobody has one of before any more."""
     reconcile: Since | None = None
     """Has Gardener go over the cluster once more, or try again what it gave up."""
     take_over: bool = False

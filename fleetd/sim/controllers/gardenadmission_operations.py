@@ -85,20 +85,21 @@ def _operation(definition: Definition, new: Obj, old: Obj, one: str) -> None:
         if not both and not one.startswith(f"rotate-{key}"):
             continue
         phase = at(old, f"status.credentials.rotation.{field}.phase")
+        what = "rotation of all credentials" if both else f"{words} rotation"
         text = ""
         if "start" in one and not created:
             text = (
-                f"cannot start {words} rotation if shoot was not yet created successfully or is "
+                f"cannot start {what} if shoot was not yet created successfully or is "
                 "not ready for reconciliation"
             )
         elif "start" in one and phase not in (None, "Completed"):
             text = (
-                f"cannot start {words} rotation if .status.credentials.rotation.{field}.phase is "
+                f"cannot start {what} if .status.credentials.rotation.{field}.phase is "
                 "not 'Completed'"
             )
         elif one.endswith("complete") and phase != "Prepared":
             text = (
-                f"cannot complete {words} rotation if .status.credentials.rotation.{field}.phase "
+                f"cannot complete {what} if .status.credentials.rotation.{field}.phase "
                 "is not 'Prepared'"
             )
         if text:

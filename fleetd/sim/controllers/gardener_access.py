@@ -133,6 +133,15 @@ def revoke(world: World, cluster: str, before: str) -> None:
             world.truth.revoked(f"kubeconfig/{cluster}", digest(token), "gardener")
 
 
+def revoke_signed(world: World, cluster: str, before: str) -> None:
+    """Tokens of service accounts that were signed before this moment: their key is gone."""
+    there = world.clusters.get(cluster)
+    limit = datetime.fromisoformat(before).timestamp()
+    for token, given in list(there.tokens.passes.items()) if there is not None else ():
+        if there is not None and given.account is not None and _minted_at(token) < limit:
+            there.tokens.revoke(token)
+
+
 def _minted_at(token: str) -> float:
     text = token.split(".")[1]
     claims: Obj = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))

@@ -3,7 +3,8 @@ The rotation of a Shoot's credentials, in the phases of the real one; part of `g
 
 Certificate authorities and the service account key go in two phases: start replaces the nodes
 (or leaves that to `rotate-rollout-workers`), complete ends the old ones. From then on a kubeconfig
-that was minted before the start is refused.
+that was minted before the start is refused, or a token that was signed before it. The key of etcd,
+whose phases nobody has to wait for, is renewed at once, like the SSH keys.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from fleetd.sim.controllers.gardener import Gardenlet
 
 PARTS = {"ca": "certificateAuthorities", "serviceaccount-key": "serviceAccountKey"}
+AT_ONCE = {
+    "ssh-keypair": "sshKeypair",
+    "observability": "observability",
+    "etcd-encryption-key": "etcdEncryptionKey",
+}
 
 
 def begin(gardenlet: "Gardenlet", key: Key, asked: str) -> None:
@@ -78,7 +84,7 @@ def _rotate(gardenlet: "Gardenlet", key: Key, what: str) -> None:
         else:
             _set(gardenlet, key, field, {**state, "phase": "Preparing", "lastInitiationTime": now})
             workers.roll(gardenlet, key, _pools(shoot), now)
-    for name, field in (("ssh-keypair", "sshKeypair"), ("observability", "observability")):
+    for name, field in AT_ONCE.items():
         if what.startswith((name, "credentials-start")):
             _set(gardenlet, key, field, {"lastInitiationTime": now, "lastCompletionTime": now})
 
@@ -99,8 +105,11 @@ def finish(gardenlet: "Gardenlet", key: Key) -> None:
                 following = {"phase": "Prepared"}
             case "Completing":
                 following = {"phase": "Completed", "lastCompletionTime": now}
+                begun = str(state.get("lastInitiationTime"))
                 if field == "certificateAuthorities":
-                    access.revoke(gardenlet.world, key.name, str(state.get("lastInitiationTime")))
+                    access.revoke(gardenlet.world, key.name, begun)
+                else:
+                    access.revoke_signed(gardenlet.world, key.name, begun)
             case _:
                 continue
         _set(gardenlet, key, field, {**state, **following})

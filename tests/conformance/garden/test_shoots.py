@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from drivers.gardener import shoots
+from drivers.gardener import operations, shoots
 from tests.conformance.garden.gardens import GARDEN, NAME, Plot
-from tests.conformance.kube.api import Obj
+from tests.conformance.kube.api import Answer, Obj
 
 Change = Callable[[Obj], None]
 SYSTEM, HV = "provider.workers.0", "provider.workers.1"
 OPERATION = "gardener.cloud/operation"
+START = operations.start(list(operations.PHASED))
 CONFIRMED = {"confirmation.gardener.cloud/deletion": "true"}
 
 
@@ -244,6 +245,8 @@ async def test_confined_changes_do_not_raise_the_generation(plot: Plot) -> None:
         ("Succeeded", "rotate-ssh-keypair", "rotate-ssh-keypair", 1),
         ("Succeeded", "maintain", "maintain", 0),
         ("Succeeded", "reconcile;rotate-ca-start", "rotate-ca-start", 1),
+        ("Succeeded", START, START, 1),
+        *(("Succeeded", one, one, 1) for one in operations.AT_ONCE.values()),
     ],
 )
 async def test_operations_are_consumed_or_stay(
@@ -270,7 +273,10 @@ async def test_operations_are_consumed_or_stay(
     ("asked", "words"),
     [
         ("bogus", 'Unsupported value: "bogus"'),
-        ("rotate-ca-complete", "phase is not 'Prepared'"),
+        ("rotate-ca-complete", "cannot complete CA rotation if"),
+        ("rotate-serviceaccount-key-complete", "cannot complete service account key rotation if"),
+        ("rotate-credentials-complete", "cannot complete rotation of all credentials if"),
+        ("rotate-ca-start", "cannot start CA rotation if shoot was not yet created"),
         ("rollout-workers=hv", "is using in-place update strategy"),
         ("rollout-workers=none", "worker pool name none does not exist"),
     ],
@@ -282,6 +288,33 @@ async def test_operations_that_cannot_be_are_refused(plot: Plot, asked: str, wor
 
     assert answer.status == 422
     assert words in answer.message
+
+
+async def test_each_part_ends_by_itself(plot: Plot) -> None:
+    """Of two that are prepared one may be completed, and neither can be started again."""
+    await plot.plant()
+    last = {
+        "type": "Reconcile",
+        "state": "Succeeded",
+        "progress": 100,
+        "description": "",
+        "lastUpdateTime": "2030-01-01T00:00:00Z",
+    }
+    begun = {"phase": "Prepared", "lastInitiationTime": "2030-01-01T00:00:00Z"}
+    rotation = dict.fromkeys(operations.PHASED, begun)
+    status = {"lastOperation": last, "credentials": {"rotation": rotation}}
+    await plot.api.merge(plot.shoot(part="status"), {"status": status})
+
+    async def ask(operation: str) -> Answer:
+        change = {"metadata": {"annotations": {OPERATION: operation}}}
+        return await plot.api.merge(plot.shoot(), change, dryRun="All")
+
+    ended = [(await ask(operations.complete(one))).status for one in operations.PHASED]
+    again = [await ask(operations.start([one])) for one in operations.PHASED]
+
+    assert ended == [200, 200]
+    assert [one.status for one in again] == [422, 422]
+    assert all("phase is not 'Completed'" in one.message for one in again)
 
 
 async def test_a_shoot_is_deleted_only_with_the_confirmation(plot: Plot) -> None:

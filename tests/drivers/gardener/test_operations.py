@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from drivers.gardener import operations
+from drivers.gardener.access import AccessDriver
 from drivers.gardener.driver import GardenerDriver
 from fleetd.sim import loop
 from fleetd.vocabulary import Step
@@ -17,6 +19,7 @@ from topology.resource import Ref, Resource
 
 HV = want("cluster", "hv")
 DAY = 86400
+START = operations.start(list(operations.PHASED))
 
 
 def _shoot(region: Region) -> dict[str, Any]:
@@ -113,38 +116,67 @@ def test_a_healthy_cluster_is_gone_over_when_it_is_asked_for() -> None:
     loop.run(place.play(act))
 
 
-def test_an_authority_is_renewed_in_phases() -> None:
-    """Both are good; the pool is rolled by a step that budgets see; the old one ends a day later,
-    by a step that a person approves; then the keys. Never two nodes are away."""
+def test_authority_and_keys_are_renewed_in_phases() -> None:
+    """Old and new are good; the pool is rolled once, by a step that budgets see; what only the
+    garden uses is renewed in one go; the old authority ends a day later and the key that signs
+    tokens a month later, by steps that a person approves. Never two nodes are away, and fleetd is
+    never locked out."""
 
     async def act(region: Region) -> None:
-        driver = await up(region)
-        await asyncio.sleep(60)
-        asked = _since(region, "rotation")
-        done: list[Step] = []
-        fewest = 4
-        for _ in range(8 * 24 * 12):
+        driver, access = await up(region), AccessDriver(region.tools)
+        assert await region.road(access, want("access", "hv")) == "Ready"
+        asked, began = _since(region, "rotation"), region.world.now()
+        done: list[tuple[Step, float]] = []
+        fewest, reasons = 4, set[str]()
+        for number in range(40 * 24 * 2):
             steps = await proposed(region, driver, asked)
             await region.carry_out(driver, steps)
-            done += steps
+            days = (region.world.now() - began).total_seconds() / DAY
+            done += [(step, days) for step in steps]
             fewest = min(fewest, len(region.world.clusters["hv"].list(("", "Node"))))
-            if len(done) == 4 and not steps:
+            if number % 8 == 0:
+                reasons.add(await region.reason(access, want("access", "hv")))
+            if len(done) == 7 and not steps:
                 break
-            await asyncio.sleep(300)
-        assert [step.args["operation"] for step in done] == [
-            operations.START,
+            await asyncio.sleep(1800)
+        assert [step.args["operation"] for step, _ in done] == [
+            START,
             f"{operations.ROLL}=compute",
-            operations.COMPLETE,
-            operations.KEYS,
+            *operations.AT_ONCE.values(),
+            "rotate-ca-complete",
+            "rotate-serviceaccount-key-complete",
         ]
-        start, roll, complete, keys = done
-        assert not start.disrupts | start.destroys | keys.disrupts | keys.destroys
+        (start, _), (roll, _), *others, (authority, day), (key, month) = done
+        assert not start.disrupts | start.destroys
+        assert not any(step.disrupts | step.destroys for step, _ in others)
         assert sorted(ref.kind for ref in roll.disrupts) == ["cluster", "server"]
-        assert complete.destroys == {Ref("access", "hv")}
+        assert authority.destroys == key.destroys == {Ref("access", "hv")}
+        assert (1 < day < 2, 31 < month < 32) == (True, True)
         assert fewest == 3
         assert await region.road(driver, asked) == "Ready"
+        reasons.add(await region.reason(access, want("access", "hv")))
+        assert reasons == {"Healthy"}
 
     loop.run(place.play(act))
+
+
+def test_of_two_only_what_is_due_is_renewed() -> None:
+    """The authority was renewed by hand since it was asked for; the key was not."""
+    status = {
+        "lastOperation": {"state": "Succeeded", "lastUpdateTime": "2026-03-03T00:00:00Z"},
+        "credentials": {
+            "rotation": {
+                "certificateAuthorities": {
+                    "phase": "Completed",
+                    "lastInitiationTime": "2026-03-02T00:00:00Z",
+                }
+            }
+        },
+    }
+    asked = changed(HV, rotation={"since": "2026-03-01T00:00:00+00:00"})
+    found = operations.due(asked, {"status": status}, datetime(2026, 3, 4, tzinfo=UTC))
+
+    assert found["operation"] == "rotate-serviceaccount-key-start-without-workers-rollout"
 
 
 def test_a_renewal_that_nobody_asked_for_is_left_alone() -> None:
@@ -152,7 +184,7 @@ def test_a_renewal_that_nobody_asked_for_is_left_alone() -> None:
 
     async def act(region: Region) -> None:
         driver = await up(region)
-        notes = {"gardener.cloud/operation": operations.START}
+        notes = {"gardener.cloud/operation": START}
 
         def begin(live: dict[str, Any]) -> None:
             live["metadata"].setdefault("annotations", {}).update(notes)
