@@ -49,6 +49,9 @@ TELLING = 32
 REMEMBERED = 64 * 1024 * 1024
 """Characters kept for scrubbing, all spellings together; the least recently revealed go first.
 A token of 40 characters costs about 400, so this is room for 160,000 of them."""
+SHORT = 500
+CLEAN = 5000
+"""So many short texts without a secret are known again: 2.5 million characters."""
 
 
 class SecretError(errors.FleetError):
@@ -117,6 +120,8 @@ class Registry:
         self._filed: dict[str, list[str]] = {}
         self.count = 0
         """How many values were ever remembered: moves when a text should be looked at again."""
+        self._clean: dict[str, None] = {}
+        """Texts that hold none of these: what is said of a thing is said again at each look."""
 
     def remember(self, value: str) -> None:
         with self._lock:
@@ -126,6 +131,7 @@ class Registry:
             found = tuple(spellings(value))
             self.count += 1
             self._known[value] = found
+            self._clean.clear()
             self._bytes += sum(map(len, found))
             for spelling in found:
                 self._filed.setdefault(spelling[:SHORTEST], []).append(spelling)
@@ -156,12 +162,18 @@ class Registry:
             return text
         with self._lock:
             filed = self._filed
-            if not filed:
+            if not filed or text in self._clean:
                 return text
             # A search in C per value beats a look-up in Python per character while there are few.
             if len(filed) < 256 and not any(key in text for key in filed):
-                return text
-            return "".join(self._pieces(text))
+                found = text
+            else:
+                found = "".join(self._pieces(text))
+            if found == text and len(text) <= SHORT:
+                if len(self._clean) >= CLEAN:
+                    self._clean.clear()
+                self._clean[text] = None
+            return found
 
     def _pieces(self, text: str) -> Iterator[str]:
         filed = self._filed

@@ -56,8 +56,8 @@ class Path:
         found: Any = root
         for step in self.steps:
             # Nearly all steps are keys of a dict, and the general way costs three times as much.
-            if isinstance(step, str) and isinstance(found, dict):
-                found = cast("dict[str, Any]", found).get(step, MISSING)
+            if found.__class__ is dict and step.__class__ is str:
+                found = found.get(step, MISSING)
             else:
                 found = _below(found, step)
             if found is MISSING:

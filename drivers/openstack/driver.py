@@ -243,6 +243,7 @@ def _health(cloud: client.Cloud, kind: str) -> dict[str, Any]:
     try:
         found = _LISTS[kind](cloud)
     except Exception as cause:  # noqa: BLE001 - the library's errors are many; told, not hidden
+        cloud.enter()
         return {"endpoint": True, "answers": False, "said": type(cause).__name__}
     return {"endpoint": True, "answers": True, "services": found}
 

@@ -3,13 +3,15 @@ The wire to an OpenStack cloud: logging in, and the few requests that fleetd mak
 
 Where Keystone is, its own object on the control-plane cluster says; who we are, the clouds.yaml
 that the c5c3-operator keeps there. Both are read anew for each look, so a rotated credential is
-used at once. Everything here blocks and runs in `Network.blocking`. The one rule: the secret goes
-into the session and nowhere else, and no error quotes a request.
+used at once; a login with it is used again for `ENTERED`, unless it lacks what is asked for or
+something goes wrong. Everything here blocks and runs in `Ways.blocking`. The one rule: the secret
+goes into the session and nowhere else, and no error quotes a request.
 """
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +29,9 @@ from fleetd.secrets import Secret
 from fleetd.tools import Tools
 
 CREDENTIALS = "k-orc-clouds-yaml"
+ENTERED = timedelta(minutes=5)
+"""How long a login, and the catalogue that came with it, is used again. A token that ends sooner
+is renewed by the library."""
 LIMIT = 10.0
 """Seconds for one request. A look has 20."""
 COMPUTE = "2.88"
@@ -112,25 +117,64 @@ async def _keystone(tools: Tools, backend: str, namespace: str, cloud: str) -> s
 
 async def ask(tools: Tools, who: Login, call: "Callable[[Cloud], T]") -> T:
     """Runs `call` with a session of its own."""
+    backend = f"openstack:{who.cloud}"
+    entry = await _entry(tools, backend, who)
 
     def work(session: requests.Session) -> T:
         with _translated():
-            return call(_entered(session, who))
+            inside = Session(auth=entry.auth, session=session, timeout=LIMIT, app_name="fleetd")
+            return call(Cloud(inside, who.region))
 
     try:
-        return await tools.net.blocking(f"openstack:{who.cloud}", work)
+        return await tools.net.blocking(backend, work)
     except GateClosed as closed:
         raise CannotLook(str(closed)) from None
+    except errors.FleetError:
+        tools.polls.forget(backend, _ENTRY)
+        raise
 
 
-def _entered(plain: requests.Session, who: Login) -> "Cloud":
-    auth = v3.ApplicationCredential(
-        auth_url=who.url,
-        application_credential_id=who.credential,
-        application_credential_secret=who.secret.reveal(),
-    )
-    session = Session(auth=auth, session=plain, timeout=LIMIT, app_name="fleetd")
-    return Cloud(session, who.region)
+_ENTRY = "login"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A login that many calls share. The plugin has the token, and a lock of its own."""
+
+    who: Login
+    auth: "_Plugin"
+
+
+class _Plugin(v3.ApplicationCredential):
+    """Says of nothing that it is missing because of an old catalogue."""
+
+    def get_endpoint_data(self, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - the library's
+        kept = self.auth_ref is not None
+        try:
+            return super().get_endpoint_data(*given, **more)
+        except exceptions.CatalogException:
+            if not kept:
+                raise
+        self.invalidate()
+        return super().get_endpoint_data(*given, **more)
+
+
+async def _entry(tools: Tools, backend: str, who: Login) -> _Entry:
+    """The one that is kept, if it is for this very credential."""
+
+    async def enter() -> _Entry:
+        auth = _Plugin(
+            auth_url=who.url,
+            application_credential_id=who.credential,
+            application_credential_secret=who.secret.reveal(),
+        )
+        return _Entry(who=who, auth=auth)
+
+    found = await tools.polls.get(backend, _ENTRY, enter, lambda _: ENTERED)
+    if found.who != who:
+        tools.polls.forget(backend, _ENTRY)
+        found = await tools.polls.get(backend, _ENTRY, enter, lambda _: ENTERED)
+    return found
 
 
 @contextmanager
@@ -170,6 +214,11 @@ class Cloud:
             region_name=self._region or None,
             version=VERSIONS[service],
         )
+
+    def enter(self) -> None:
+        """Log in now, whatever is kept: for who must know that Keystone answers."""
+        self._session.invalidate()
+        self._session.get_token()
 
     def registered(self, kind: str) -> bool:
         """Whether the catalogue has an endpoint of this type."""

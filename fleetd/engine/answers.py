@@ -6,6 +6,7 @@ a megabyte of HTML, half an emoji, the password that it was sent. None of this m
 fill the journal or stand in an event. Pure, but for the memory of secrets.
 """
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,7 +28,9 @@ FAULT = "DriverFault"
 
 def text(said: object) -> str:
     """Words for people. Half a character (a lone surrogate) cannot be stored and becomes `?`."""
-    words = str(said)[:_READ_MAX].encode("utf-8", "replace").decode()
+    words = str(said)[:_READ_MAX]
+    if not words.isascii():
+        words = words.encode("utf-8", "replace").decode()
     words = secrets.scrub(words)
     return words if len(words) <= TEXT_MAX else f"{words[:TEXT_MAX]}..."
 
@@ -58,16 +61,15 @@ def digest(facts: object) -> int:
 
 def conditions(said: Iterable[Condition]) -> tuple[Condition, ...]:
     """What a driver thinks of a thing. Raises what iterating or reading it raises."""
-    return tuple(
-        replace(
-            one,
-            type=text(one.type),
-            truth=Truth(one.truth),
-            reason=text(one.reason),
-            message=text(one.message),
-        )
-        for one in said
-    )
+    return tuple(_fit(one) for one in said)
+
+
+def _fit(one: Condition) -> Condition:
+    words = text(one.type), Truth(one.truth), text(one.reason), text(one.message)
+    if all(map(operator.is_, words, (one.type, one.truth, one.reason, one.message))):
+        return one
+    kind, truth, reason, message = words
+    return replace(one, type=kind, truth=truth, reason=reason, message=message)
 
 
 def fault(want: Resource, at: datetime, cause: Exception) -> Condition:

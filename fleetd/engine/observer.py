@@ -47,7 +47,8 @@ class Pace:
     what no watch tells."""
     moving: timedelta
     """A thing on its way to Ready: people wait for it. What is not there yet is looked at as
-    rarely as what is Ready: it changes only by our own doing, and that is looked at at once."""
+    rarely as what is Ready: it changes only by our own doing, and that is looked at at once, or
+    when something that it needs becomes Ready."""
     deadline: timedelta
     """One look."""
     grace: timedelta
@@ -146,12 +147,12 @@ class Observer:
             self._look_at_who_waited(ref)
 
     def _look_at_who_waited(self, ref: Ref) -> None:
-        """Something became Ready. Who needs it and could not be looked at until now, mostly for
-        want of it, need not wait for the end of its backoff."""
+        """Something became Ready. Who needs it and was not there or could not be looked at until
+        now, mostly for want of it, need not wait for the next look."""
         view = self._state.view
         for user in view.topology.needed_by.get(ref, ()):
-            seen = view.seen.get(user)
-            if seen is None or seen.facts is None:
+            seen, ready = view.seen.get(user), view.ready.get(user)
+            if seen is None or seen.facts is None or (ready and ready.reason == ABSENT):
                 self._looks.add(user, priority=queue.SOON)
 
     async def _observe(self, want: Resource, driver: Driver) -> Observation:
@@ -240,7 +241,7 @@ class Observer:
             return
         self._looks.succeeded(ref)
         pace = self._pace.steady
-        if seen.calm and ready.truth is Truth.TRUE:
+        if seen.calm and (ready.truth is Truth.TRUE or ready.reason == ABSENT):
             pace = self._pace.calm
         if ready.truth is not Truth.TRUE and ready.reason != ABSENT:
             # The longer a state lasts, the less a second matters: a tenth of its age.

@@ -11,9 +11,11 @@ at all can ever wake the loop, it says that too (`Deadlock`) instead of hanging.
 """
 
 import asyncio
+import contextvars
 import gc
+import heapq
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
 from fleetd import clock
@@ -52,6 +54,16 @@ class _JumpingSelector(selectors.DefaultSelector):
         return []
 
 
+class _Timer(asyncio.TimerHandle):
+    """Compared with nothing but its like: half a million times in an hour of a region."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: Any) -> bool:  # noqa: ANN401 - as quick as can be
+        mine: Any = self
+        return mine._when < other._when
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -59,6 +71,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: object,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer: Any = _Timer(when, callback, args, self, context)
+        heapq.heappush(vars(self)["_scheduled"], timer)
+        timer._scheduled = True  # noqa: SLF001 - as asyncio does it
+        return timer
 
     def run_forever(self) -> None:
         usual = gc.get_threshold()

@@ -90,6 +90,8 @@ class World:
         self.luck: object = seed
         """What durations and faults are drawn from. Names and keys stay those of the seed."""
         self.start = start
+        self._noted = (0.0, start)
+        """Asked many times in a moment."""
         self.clusters: dict[str, Cluster] = {}
         self.services: dict[str, Service] = {}
         self.hosts: dict[str, str] = {}
@@ -119,7 +121,10 @@ class World:
     # Time and chance.
 
     def now(self) -> datetime:
-        return self.start + timedelta(seconds=self.elapsed())
+        at = self.elapsed()
+        if at != self._noted[0]:
+            self._noted = (at, self.start + timedelta(seconds=at))
+        return self._noted[1]
 
     def elapsed(self) -> float:
         return asyncio.get_running_loop().time()

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -20,6 +21,7 @@ from tests.kube import wire
 
 DEAD = ("openbao:dead", "metal:dead")
 REFUSAL = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+NOT_SENT: Any = {"accept": None}
 TIGHT = replace(defaults.LIMITS, concurrency=2, failures_max=3, open_for=timedelta(minutes=1))
 
 
@@ -187,3 +189,30 @@ async def test_the_proxy_and_the_authorities_are_the_settings(tmp_path: Path) ->
             await ways.blocking("bmc:a", lambda session: session.get("http://127.0.0.1:1/"))
     assert passage.verify(given=True) == str(tmp_path / "ours.pem")
     assert passage.verify(given=False) is False
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        requests.Request("get", "https://h:1/a b?x=1", params={"y": "ü", "z": None}),
+        requests.Request("POST", "https://h/", json={"a": 1}, headers={"User-Agent": "mine"}),
+        requests.Request("PUT", "https://h/", data={"a": "b"}, headers=NOT_SENT),
+        requests.Request("GET", "https://h/", auth=("who", "word"), cookies={"mine": "2"}),
+    ],
+    ids=["query", "json", "form", "login"],
+)
+async def test_a_session_sends_what_requests_would_send(asked: requests.Request) -> None:
+    """Method, address, headers and body; with a cookie that came before."""
+    plain = requests.Session()
+
+    def call(session: requests.Session) -> list[object]:
+        made: list[object] = []
+        for one in (session, plain):
+            one.cookies.set("kept", "1")
+            ready = one.prepare_request(asked)
+            made.append((ready.method, ready.url, sorted(ready.headers.items()), ready.body))
+        return made
+
+    ours, theirs = await Real().ways.blocking("openbao:live", call)
+
+    assert ours == theirs

@@ -186,3 +186,12 @@ def test_revealing_registers() -> None:
     secret.reveal()
     assert secrets.scrub(VALUE) == "<secret>"
     secrets.REGISTRY.forget()
+
+
+def test_a_text_that_was_clean_is_looked_through_again_when_a_value_is_known() -> None:
+    """What was said before the value was revealed may be said again after it."""
+    registry = Registry()
+    registry.remember("canary-of-another-kind")
+    assert registry.scrub(f"it said {VALUE}") == f"it said {VALUE}"
+    registry.remember(VALUE)
+    assert registry.scrub(f"it said {VALUE}") == "it said <secret>"

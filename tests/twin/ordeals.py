@@ -383,4 +383,4 @@ ONLY_CLAIMED = crash(moments.UNSEALING, "before", "initialise openbao", *OPEN, n
 KEYS_LOST = crash(moments.UNSEALING, "inside", "initialise openbao", nth=2, minutes=5)
 UNANNOUNCED = crash(moments.UNSEALING, "intent", "make-secret openbao-secrets", *OPEN)
 CUT_OFF = crash(moments.UNSEALING, "inside", "write-policy openbao-policies", *OPEN)
-STORMY = trials.stormy(moments.UNSEALING, 6, *OPEN)
+STORMY = trials.stormy(moments.UNSEALING, 3, *OPEN)

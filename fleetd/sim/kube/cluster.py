@@ -92,6 +92,7 @@ class Cluster:
 
     def serve(self, definition: Definition) -> None:
         """Serves a kind from now on; again with another definition, its objects stay."""
+        self.store.pages.clear()
         table = self.store.tables.get(definition.gk)
         if table is None:
             table = self.store.add(definition)
@@ -105,6 +106,7 @@ class Cluster:
         table = self.store.tables.pop((group, kind), None)
         if table is None:
             return
+        self.store.pages.clear()
         self.plurals.pop((group, table.definition.plural), None)
         for row in table.rows.values():
             self.store.uids.pop(row.obj["metadata"]["uid"], None)

@@ -1,7 +1,7 @@
 """
 What a server says about itself: version, health, groups, kinds and their schemas.
 
-Generated from the definitions at every request, so a kind that has just been served is there.
+Generated from the definitions; of groups and kinds again whenever one is served or is not any more.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,15 @@ def answer(cluster: "Cluster", request: Request) -> Response | None:
         return Response(status=200, body=openapi.NOTHING, headers=headers)
     if path in _ALIVE:
         return Response(status=200, body=b"ok", headers=_TEXT)
-    body = _page(cluster, path)
-    return Response(status=200, body=encode(body), headers=_JSON) if body is not None else None
+    known = cluster.store.pages.get(path)
+    if known is None:
+        found = _page(cluster, path)
+        if found is None:
+            return None
+        known = encode(found)
+        if path.startswith("/api"):
+            cluster.store.pages[path] = known
+    return Response(status=200, body=known, headers=_JSON)
 
 
 def _page(cluster: "Cluster", path: str) -> Obj | None:

@@ -135,6 +135,8 @@ class Store:
         self._listeners: list[Callable[[Change], None]] = []
         self._waiting: deque[Change] = deque()
         self._telling = False
+        self.pages: dict[str, bytes] = {}
+        """What is said of the kinds, as long as they stay the same."""
 
     def subscribe(self, listener: Callable[[Change], None]) -> None:
         self._listeners.append(listener)

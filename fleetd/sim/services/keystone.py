@@ -47,9 +47,11 @@ class Keystone(Api):
         methods: list[str] = identity.get("methods") or []
         if methods == ["application_credential"]:
             user, project = self._by_credential(identity["application_credential"])
+            by = str(identity["application_credential"]["id"])
         elif methods == ["password"]:
             user = self._by_password(shape.part(identity, "password.user"))
             project = self._scope(shape.part(auth, "scope.project"))
+            by = user.id
         else:
             raise Refused(401, _DENIED)
         cloud = self.cloud
@@ -59,7 +61,7 @@ class Keystone(Api):
         number = len(cloud.tokens) + 1
         value = cloud.world.token("token", cloud.name, str(number))
         expires = cloud.world.elapsed() + TOKEN_LIFE
-        cloud.tokens[value] = Token(user=user.id, project=project.id, expires=expires)
+        cloud.tokens[value] = Token(user=user.id, project=project.id, expires=expires, by=by)
         body = {"token": self._token(user, project, held, methods)}
         return http.reply(body, status=201, headers={"x-subject-token": value})
 

@@ -60,6 +60,8 @@ class Token:
     user: str
     project: str
     expires: float
+    by: str
+    """Whose secret it was given for: without that it is worth nothing any more."""
 
 
 class Cloud:

@@ -112,9 +112,14 @@ class Api:
         found = self.cloud.tokens.get(request.headers.get("x-auth-token", ""))
         if found is None or found.expires <= self.cloud.world.elapsed():
             return None
+        if found.by not in self.cloud.secrets:
+            return None
         return found
 
     def _admin(self, token: Token | None) -> None:
+        if not self.cloud.up("keystone"):
+            # Whoever is asked asks Keystone what the token is worth.
+            raise Refused(503, "The Keystone service is temporarily unavailable.")
         if token is None:
             raise Refused(401, "The request you have made requires authentication.")
         if not self.cloud.allowed(token.user, token.project):

@@ -139,6 +139,39 @@ def test_a_credential_that_is_not_accepted_is_unknown_and_never_quoted() -> None
     assert run(act) == (False, True)
 
 
+def test_looks_share_a_login() -> None:
+    """For some minutes; then Keystone is asked again."""
+
+    async def act(on: Stage) -> list[int]:
+        driver, found = OpenStackDriver(on.tools), list[int]()
+        for pause in (0, 60, 60, 300):
+            await asyncio.sleep(pause)
+            for kind in ("nova", "aggregates"):
+                assert (await driver.observe(stage.want(kind))).facts is not None
+            found.append(len(on.cloud.tokens))
+        return [count - found[0] for count in found]
+
+    assert run(act) == [0, 0, 0, 1]
+
+
+def test_an_old_catalogue_hides_nothing_new() -> None:
+    """What is not in it is looked for in a new one before it counts as missing."""
+
+    async def act(on: Stage) -> list[bool]:
+        driver, want = OpenStackDriver(on.tools), stage.want("cinder")
+        url = on.cloud.endpoints.pop("block-storage")
+        found: list[bool] = []
+        for pause in (300, 1):
+            await asyncio.sleep(pause)
+            seen = await driver.observe(want)
+            assert seen.facts is not None
+            found.append(seen.facts["endpoint"])
+            on.cloud.endpoints["block-storage"] = url
+        return found
+
+    assert run(act) == [False, True]
+
+
 def test_traits_are_made_before_anything_else() -> None:
     """Danger 21: every other step of the first look comes after them."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fleetd.kube.transport import Response
 from fleetd.sim.kube import refusal
 from fleetd.sim.kube.access import User
 from fleetd.sim.kube.calls import Call
@@ -247,6 +248,25 @@ def test_unserved_kind_is_gone() -> None:
     assert watch.ended
     assert stage.cluster.list(SHOOT) == []
     assert not isinstance(stage.open("GET", SHOOTS), type(watch))
+
+
+def test_what_is_served_is_told_at_once() -> None:
+    """Though nothing is worked out again while kinds stay the same."""
+    stage = Stage()
+    told: list[bool] = []
+
+    def tell() -> None:
+        answer = stage.open("GET", "/apis")
+        assert isinstance(answer, Response)
+        told.append(b"x.example" in answer.body)
+
+    tell()
+    stage.cluster.serve(Definition(group="x.example", kind="Quiet", plural="quiets"))
+    tell()
+    stage.cluster.unserve("x.example", "Quiet")
+    tell()
+
+    assert told == [False, True, False]
 
 
 def test_unknown_kind_is_refused() -> None:
