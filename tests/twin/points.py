@@ -4,7 +4,9 @@ Crash points of workflows on a simulated region, by forking at each of them.
 A workflow is run once to count its points, and once to fork at them: the child's power goes off
 right there, it starts a new daemon on what is left, runs to the end and reports; the parent goes
 on as if nothing had happened. Nothing is replayed, so each point costs only what is left of the
-workflow after it, and all workflows that begin with a region at rest share one bring-up. Points
+workflow after it, and all workflows that begin with a region at rest share one bring-up. They run
+side by side, and share the slots for their children (`Slots`), so that no core waits for the last
+child of one of them. Points
 are told apart by workflow, verb, kind of object, kind of backend and side, where these make a
 difference (`_group`); of each class the last is tried, which has the least left to do, or every
 single one.
@@ -18,10 +20,10 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Self
 
 from fleetd.sim import loop
 from fleetd.sim.twin import Twin
@@ -31,6 +33,7 @@ SIDES = ("intent", "before", "inside", "after")
 
 Workflow = Callable[["Run"], Coroutine[Any, Any, None]]
 Say = Callable[[Twin], Awaitable[None]]
+Answer = Callable[[], dict[str, Any]]
 Class = tuple[str, str]
 """Side, and what is written."""
 
@@ -51,9 +54,28 @@ class How:
     every: bool = False
     """Each write, not one of each class."""
     at_once: int = 2
-    nth: int = 1
-    """Only each n-th class."""
     tell: Callable[[str], None] = lambda _: None
+
+
+class Slots:
+    """So many children at once, of all processes that inherit this: a pipe with a byte for each."""
+
+    def __init__(self, count: int) -> None:
+        self._reading, self._writing = os.pipe()
+        os.write(self._writing, b"." * count)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._reading)
+        os.close(self._writing)
+
+    def take(self) -> None:
+        os.read(self._reading, 1)
+
+    def give(self) -> None:
+        os.write(self._writing, b".")
 
 
 class Ended(BaseException):
@@ -74,6 +96,8 @@ class Run:
         self._wanted = wanted
         self._children: list[int] = []
         self.how = How()
+        self.slots: Slots | None = None
+        """None: it does not fork."""
 
     async def reach(self, *, hunt: bool = True, say: Say | None = None) -> None:
         """Have a daemon live until all is as it should be. With `hunt`, fork at each side of each
@@ -112,8 +136,10 @@ class Run:
 
     def fork(self, point: str) -> bool:
         """True in the child."""
+        assert self.slots is not None
         self.points += 1
-        self.wait(self.how.at_once - 1)
+        self._reap(os.WNOHANG)
+        self.slots.take()
         running = asyncio.get_running_loop()
         child = os.fork()
         if child == 0:
@@ -126,18 +152,29 @@ class Run:
             self.how.tell(f"{self.points} points")
         return False
 
+    def leave(self) -> NoReturn:
+        """The end of a child, after its report."""
+        assert self.slots is not None
+        self.slots.give()
+        os._exit(0)
+
     def _chosen(self, key: Class) -> bool:
         if self.how.every:
             return True
         assert self._wanted is not None
-        number = sorted(self._wanted).index(key)
-        return number % self.how.nth == 0 and self.met[key] == self._wanted[key]
+        return self.met[key] == self._wanted[key]
 
-    def wait(self, most: int) -> None:
-        while len(self._children) > most:
-            gone, _ = os.wait()
-            if gone in self._children:
-                self._children.remove(gone)
+    def wait(self) -> None:
+        """Until all children have ended."""
+        self._reap(0)
+
+    def _reap(self, how: int) -> None:
+        for child in list(self._children):
+            gone, status = os.waitpid(child, how)
+            if gone:
+                self._children.remove(child)
+                if status and self.slots is not None:
+                    self.slots.give()  # it could not
 
 
 def _begin(running: asyncio.AbstractEventLoop) -> None:
@@ -154,11 +191,6 @@ def write(path: Path, found: Mapping[str, Any]) -> None:
 
 def reports(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
-
-
-def _answer(child: int, path: Path) -> dict[str, Any]:
-    os.waitpid(child, 0)
-    return json.loads(path.read_text("utf-8"))
 
 
 def _group(side: str, what: str) -> str:
@@ -179,39 +211,44 @@ def sweep(
     how: How | None = None,
 ) -> list[Sweep]:
     """Sweeps each of `workflows`; `start` brings the region to where all but itself begin."""
-    return loop.run(_sweep_all(workflows, make, start, how or How()))
+    how = how or How()
+    with Slots(how.at_once) as slots:
+        return loop.run(_sweep_all(workflows, make, start, (how, slots)))
+
+
+Rules = tuple[How, Slots]
 
 
 async def _sweep_all(
-    workflows: Mapping[str, Workflow], make: Callable[[], Region], start: Workflow, how: How
+    workflows: Mapping[str, Workflow], make: Callable[[], Region], start: Workflow, rules: Rules
 ) -> list[Sweep]:
     region = make()
-    done: list[Sweep] = []
+    done: list[Answer] = []
     first = next((name for name, one in workflows.items() if one is start), None)
     if first is not None:
-        done.append(Sweep(**await branch(_swept(first, start, region, how))))
+        done.append(await split(_swept(first, start, region, rules)))
     if any(one is not start for one in workflows.values()):
         await start(Run(region, Path(), None))
     for name, workflow in workflows.items():
         if workflow is not start:
-            done.append(Sweep(**await branch(_swept(name, workflow, region, how))))
-    return done
+            done.append(await split(_swept(name, workflow, region, rules)))
+    return [Sweep(**told) for told in every(done)]
 
 
-async def _swept(name: str, workflow: Workflow, region: Region, how: How) -> dict[str, Any]:
+async def _swept(name: str, workflow: Workflow, region: Region, rules: Rules) -> dict[str, Any]:
     """Runs in a process of its own, which may spoil its copy of the region."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fleetd-points-") as where:
         folder = Path(where)
-        counted = await branch(_counted(workflow, Run(region, folder, None)))
+        counted = (await split(_counted(workflow, Run(region, folder, None))))()
         wanted = Counter({(side, what): count for side, what, count in counted["met"]})
         run = Run(region, folder, wanted)
-        run.how = how
-        how.tell(f"{name}: {len(wanted)} classes, {wanted.total()} points")
+        run.how, run.slots = rules
+        run.how.tell(f"{name}: {len(wanted)} classes, {wanted.total()} points")
         mine = await lived(workflow, run)
         if run.met != wanted:
             mine.append("the two runs without a fault differ: their points are not the same")
-        run.wait(0)
+        run.wait()
         told = reports(folder)
     return {
         "name": name,
@@ -230,12 +267,12 @@ async def lived(workflow: Workflow, run: Run) -> list[str]:
         if run.point:
             await run.end([*mine, *await run.region.judge(reached=True)])
     except Ended:
-        os._exit(0)
+        run.leave()
     except BaseException:
         if not run.point:
             raise
         run.report([f"raised: {traceback.format_exc(limit=-4)}"])
-        os._exit(0)
+        run.leave()
     return mine
 
 
@@ -244,24 +281,46 @@ async def _counted(workflow: Workflow, run: Run) -> dict[str, Any]:
     return {"met": [[side, what, count] for (side, what), count in run.met.items()]}
 
 
-async def branch(story: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Goes on in a copy of this process, and returns what it came to."""
+async def split(story: Coroutine[Any, Any, dict[str, Any]]) -> Answer:
+    """Goes on with `story` in a copy of this process. What it returns waits for the copy and tells
+    what it came to."""
     running = asyncio.get_running_loop()
-    with tempfile.NamedTemporaryFile(prefix="fleetd-branch-") as file:
-        child = os.fork()
-        if child == 0:
-            _begin(running)
-            try:
-                found: dict[str, Any] = {"found": await story}
-            except BaseException:  # noqa: BLE001 - it must not go on as a second parent
-                found = {"raised": traceback.format_exc(limit=-6)}
-            write(Path(file.name), found)
-            os._exit(0)
-        story.close()
-        told = _answer(child, Path(file.name))
-    if "raised" in told:
-        raise AssertionError(told["raised"])
-    return told["found"]
+    handle, name = tempfile.mkstemp(prefix="fleetd-branch-")
+    os.close(handle)
+    child = os.fork()
+    if child == 0:
+        _begin(running)
+        try:
+            found: dict[str, Any] = {"found": await story}
+        except BaseException:  # noqa: BLE001 - it must not go on as a second parent
+            found = {"raised": traceback.format_exc(limit=-6)}
+        write(Path(name), found)
+        os._exit(0)
+    story.close()
+
+    def answer() -> dict[str, Any]:
+        os.waitpid(child, 0)
+        told = json.loads(Path(name).read_text("utf-8"))
+        Path(name).unlink()
+        if "raised" in told:
+            raise AssertionError(told["raised"])
+        return told["found"]
+
+    return answer
+
+
+def every(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """All of them, also where one raises: nobody is left running."""
+    told: list[dict[str, Any]] = []
+    raised: list[AssertionError] = []
+    for answer in answers:
+        try:
+            told.append(answer())
+        except AssertionError as cause:
+            raised.append(cause)
+    if raised:
+        raise raised[0]
+    return told
 
 
 def judge(run: Run, told: list[dict[str, Any]]) -> list[str]:

@@ -154,31 +154,31 @@ def trace(region: Region) -> list[str]:
 
 def sweep(seeds: Sequence[int], how: points.How, *, tell_all: bool = False) -> list[Told]:
     """All of these seeds, in order."""
-    found = loop.run(_sweep(seeds, how, tell_all=tell_all))
+    with points.Slots(how.at_once) as slots:
+        found = loop.run(_sweep(seeds, (how, slots), tell_all=tell_all))
     return sorted(found, key=lambda one: one.seed)
 
 
-async def _sweep(seeds: Sequence[int], how: points.How, *, tell_all: bool) -> list[Told]:
+async def _sweep(seeds: Sequence[int], rules: points.Rules, *, tell_all: bool) -> list[Told]:
     region = workflows.region()
     moments = {seed: Moment.of(seed) for seed in seeds}
-    done: list[Told] = []
+    done: list[points.Answer] = []
     for name, workflow in workflows.WORKFLOWS.items():
         mine = {seed: one.after for seed, one in moments.items() if one.workflow == name}
         first = workflow is workflows.bring_up
         if mine:
-            story = _swept(workflow, region, mine, how, tell_all=tell_all)
-            told = (await points.branch(story))["told"]
-            done += [Told(**one) for one in told]
+            story = _swept(workflow, region, mine, rules, tell_all=tell_all)
+            done.append(await points.split(story))
         if first and any(one.workflow != name for one in moments.values()):
             await workflow(Run(region, Path(), None))
-    return done
+    return [Told(**one) for told in points.every(done) for one in told["told"]]
 
 
 async def _swept(
     workflow: Workflow,
     region: Region,
     after: Mapping[int, float],
-    how: points.How,
+    rules: points.Rules,
     *,
     tell_all: bool,
 ) -> dict[str, Any]:
@@ -186,7 +186,8 @@ async def _swept(
     began = region.world.elapsed()
     with tempfile.TemporaryDirectory(prefix="fleetd-storms-") as where:
         run = Storm(region, Path(where), {seed: began + at for seed, at in after.items()})
-        run.how, run.tell_all, run.retired = how, tell_all, workflow in _RETIRING
+        run.how, run.slots = rules
+        run.tell_all, run.retired = tell_all, workflow in _RETIRING
 
         async def whole(run: Run) -> None:
             await workflow(run)
@@ -195,7 +196,7 @@ async def _swept(
 
         mine = await points.lived(whole, run)
         assert mine == []
-        run.wait(0)
+        run.wait()
         told = points.reports(run.folder)
     assert len(told) == run.points == len(after), "a seed did not report"
     return {"told": [_judged(one, run.region) for one in told]}
