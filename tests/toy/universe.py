@@ -126,6 +126,10 @@ class PoweredStore:
         return self.inner.broken
 
     @property
+    def size(self) -> int:
+        return self.inner.size
+
+    @property
     def commits(self) -> int:
         return self.inner.commits
 
