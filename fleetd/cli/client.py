@@ -8,6 +8,7 @@ import getpass
 import http.client
 import json
 import os
+import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -59,11 +60,12 @@ class Refusal(Stop):
 
 
 def user() -> str:
-    """Who is at the keyboard, as this machine knows them."""
+    """Who is at the keyboard, as this machine knows them, in signs that every machine knows."""
     try:
-        return getpass.getuser()
+        name = getpass.getuser()
     except (KeyError, OSError):
-        return "unknown"
+        name = ""
+    return re.sub(r"[^A-Za-z0-9_.@+-]", "_", name)[:64] or "unknown"
 
 
 def of(frame: Frame) -> "Client":

@@ -20,6 +20,9 @@ DEPTH_MAX = 64
 LIMIT = 100
 LIMIT_MAX = 1000
 NUMBER_MAX = 2**62
+_END = r"$(?!\n)"
+"""The end of a text in the patterns of Python, where `$` alone lets a line break follow, and in
+those of JSON Schema, which do not know Python's own sign for it."""
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 T = TypeVar("T")
 
@@ -29,7 +32,7 @@ _Word = Annotated[str, Meta(max_length=253)]
 _Text = Annotated[str, Meta(min_length=1, max_length=300)]
 _Region = Annotated[str | None, Meta(description="Only this region.")]
 _About = Annotated[
-    Annotated[str, Meta(pattern=r"^[^/]+/.+$", max_length=507)] | None,
+    Annotated[str, Meta(pattern=r"^[^/]+/[^\n]+" + _END, max_length=507)] | None,
     Meta(description="Only about this thing, KIND/NAME."),
 ]
 Flag = Literal["true", "false"]
@@ -62,7 +65,7 @@ class Resources(Query, frozen=True):
         _Word | None, Meta(description="Only what was compiled from this document, KIND/NAME.")
     ] = None
     ready: Annotated[
-        Annotated[str, Meta(pattern="^([Tt]rue|[Ff]alse|[Uu]nknown)$")] | None,
+        Annotated[str, Meta(pattern=f"^([Tt]rue|[Ff]alse|[Uu]nknown){_END}")] | None,
         Meta(description="Only in this state: true, false or unknown."),
     ] = None
     reason: Annotated[
@@ -71,7 +74,7 @@ class Resources(Query, frozen=True):
     q: Annotated[_Word, Meta(description="Only with this text in KIND/NAME.")] = ""
     limit: _Limit = LIMIT
     continue_: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-f]{0,16}-[0-9]{1,11}$")] | None,
+        Annotated[str, Meta(pattern="^[0-9a-f]{0,16}-[0-9]{1,11}" + _END)] | None,
         Meta(description="Go on where a list ended: the `continue` of its last page."),
     ] = msgspec.field(default=None, name="continue")
 
@@ -107,7 +110,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
         Meta(
             min_length=1,
             max_length=64,
-            pattern=r"^[\w.@+-]+$",
+            pattern=rf"^[A-Za-z0-9_.@+-]+{_END}",
             description="Who says it, where nobody is asked for a proof: on this machine. A caller "
             "who proved who they are is called by that name, whatever stands here.",
         ),

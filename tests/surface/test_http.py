@@ -225,6 +225,8 @@ async def test_documents(ask: Any) -> None:
         ("/api/v1/resources?limit=%C2%B2", 400, "bad-parameter"),
         ("/api/v1/resources?ready=perhaps", 400, "bad-parameter"),
         ("/api/v1/resources?continue=x", 400, "bad-parameter"),
+        ("/api/v1/resources?continue=-1%0A", 400, "bad-parameter"),
+        ("/api/v1/resources?ready=true%0A", 400, "bad-parameter"),
         ("/api/v1/events?for=cluster", 400, "bad-parameter"),
         ("/api/v1/events?after=-1", 400, "bad-parameter"),
     ],
