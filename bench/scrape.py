@@ -88,7 +88,7 @@ def run(sizes: Sizes) -> list[Row]:
         Row(
             what="a scrape, nothing changed, against ready bytes",
             value=ratios["clean"],
-            unit="x",
+            unit="×",
             goal=Goal(most=1.2),
             peers=(peer,),
             note=told,
@@ -97,14 +97,14 @@ def run(sizes: Sizes) -> list[Row]:
         Row(
             what="the same, one region of a hundred changed",
             value=ratios["changed"],
-            unit="x",
+            unit="×",
             goal=Goal(most=2.0),
             peers=(changed,),
         ),
         Row(
             what="rendering by prometheus_client against ours",
             value=measure.ratio(timings, "made by peer", "made by us"),
-            unit="x",
+            unit="×",
             goal=Goal(least=100.0),
             note="text only, nothing sent, nothing changed",
         ),
