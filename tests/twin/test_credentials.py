@@ -32,7 +32,7 @@ SEEN = {
     *("garage-admin-token", "barbican-unseal", "ceph-admin", "ceph-key-nova", "ceph-key-cinder"),
     *("ceph-key-glance", "shoot-ca", "shoot-ssh-keypair", "greenhouse-token", "openbao-keys"),
     *("rabbitmq-default-user", "valkey-binding", "account-token", "garden-kubeconfig"),
-    "metal-kubeconfig",
+    *("metal-kubeconfig", "shoot-token-key", "shoot-etcd-key"),
 }
 """What drivers tell version or age of."""
 
