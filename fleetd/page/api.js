@@ -57,17 +57,11 @@ export async function get(path, signal) {
 export async function post(path, body) {
   const response = await ask(path, {
     method: "POST",
-    headers: { "Content-Type": "application/json", ...guard() },
+    headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
   if (!response.ok) throw await problem(response);
   return response.json();
-}
-
-/** The mark that only pages of this server can read and send back. */
-function guard() {
-  const found = document.cookie.match(/(?:^|; )(?:__Host-)?fleetd-csrf=([^;]+)/);
-  return found ? { "X-CSRF-Token": decodeURIComponent(found[1]) } : {};
 }
 
 export function query(parts) {
