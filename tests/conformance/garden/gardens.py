@@ -15,7 +15,7 @@ from fleetd.kube.transport import Transport
 from fleetd.sim.controllers.gardenadmission import Admission
 from fleetd.sim.faces.inprocess import InProcess
 from fleetd.sim.kube.cluster import Cluster
-from tests.conformance.kube.api import CORE, Answer, Api, Obj
+from tests.conformance.kube.api import CORE, Answer, Api, Obj, eventually
 from tests.conformance.kube.places import Hurried, uid_of
 from tests.drivers.gardener.region import want
 from tests.real import garden, lab
@@ -68,22 +68,23 @@ class Plot:
         return "/".join(filter(None, (path, name, part)))
 
     async def lay(self) -> None:
-        """All that a Shoot needs."""
+        """All that a Shoot needs, until admission has seen it: it reads caches that lag behind."""
         await self.make_space()
         await self.make_project()
         await self.make_profile()
         await self.make_binding()
+        created(await eventually(lambda: self.plant(dryRun="All"), 201))
 
     async def make_space(self) -> None:
-        _made(await self.api.post(f"{CORE}/namespaces", {"metadata": {"name": self.space}}))
+        created(await self.api.post(f"{CORE}/namespaces", {"metadata": {"name": self.space}}))
 
     async def make_project(self) -> None:
         body = _body("Project", self.project, {"namespace": self.space})
-        _made(await self.api.post(f"{GARDEN}/projects", body))
+        created(await self.api.post(f"{GARDEN}/projects", body))
 
     async def make_profile(self) -> None:
         body = _body("CloudProfile", self.project, _offers())
-        _made(await self.api.post(f"{GARDEN}/cloudprofiles", body))
+        created(await self.api.post(f"{GARDEN}/cloudprofiles", body))
 
     async def make_seed(self) -> None:
         credentials = {"apiVersion": "v1", "kind": "Secret", "name": "dns", "namespace": "garden"}
@@ -94,12 +95,12 @@ class Plot:
             "ingress": {"domain": f"{self.project}.example", "controller": {"kind": "nginx"}},
             "dns": {"provider": dns, "internal": {**dns, "domain": "internal.example"}},
         }
-        _made(await self.api.post(f"{GARDEN}/seeds", _body("Seed", self.project, spec)))
+        created(await self.api.post(f"{GARDEN}/seeds", _body("Seed", self.project, spec)))
 
     async def make_binding(self) -> None:
         metadata = {"name": "metal", "namespace": self.space}
         secret = {"metadata": metadata, "stringData": {"token": "t"}}
-        _made(await self.api.post(f"{CORE}/namespaces/{self.space}/secrets", secret))
+        created(await self.api.post(f"{CORE}/namespaces/{self.space}/secrets", secret))
         body = {
             "apiVersion": "security.gardener.cloud/v1alpha1",
             "kind": "CredentialsBinding",
@@ -108,7 +109,7 @@ class Plot:
             "credentialsRef": {"apiVersion": "v1", "kind": "Secret", **metadata},
         }
         path = f"{SECURITY}/namespaces/{self.space}/credentialsbindings"
-        _made(await self.api.post(path, body))
+        created(await self.api.post(path, body))
 
     def body(self, name: str = NAME) -> Obj:
         """What our driver writes for hypervisors, with a second pool that is updated in place."""
@@ -123,11 +124,11 @@ class Plot:
         made["spec"]["provider"]["workers"].append(hv)
         return made
 
-    async def plant(self, body: Obj | None = None) -> Answer:
-        return await self.api.post(self.shoot(""), body or self.body())
+    async def plant(self, body: Obj | None = None, **query: str) -> Answer:
+        return await self.api.post(self.shoot(""), body or self.body(), **query)
 
 
-def _made(answer: Answer) -> None:
+def created(answer: Answer) -> None:
     assert answer.status == 201, answer.message
 
 

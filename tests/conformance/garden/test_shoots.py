@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from drivers.gardener import operations, shoots
-from tests.conformance.garden.gardens import GARDEN, NAME, Plot
+from tests.conformance.garden.gardens import GARDEN, NAME, Plot, created
 from tests.conformance.kube.api import Answer, Obj
 
 Change = Callable[[Obj], None]
@@ -179,7 +179,7 @@ async def test_a_bad_shoot_is_refused(
 async def test_a_seed_is_not_chosen_by_a_change(plot: Plot) -> None:
     """Only the scheduler's own way chooses it; in an ordinary change it is passed over."""
     await plot.make_seed()
-    await plot.plant()
+    created(await plot.plant())
     wanted = (await plot.api.get(plot.shoot())).json
     wanted["spec"]["seedName"] = plot.project
     answer = await plot.api.put(plot.shoot(), wanted)
@@ -283,7 +283,7 @@ async def test_operations_are_consumed_or_stay(
 )
 async def test_operations_that_cannot_be_are_refused(plot: Plot, asked: str, words: str) -> None:
     """They are validated as the rest is."""
-    await plot.plant()
+    created(await plot.plant())
     answer = await plot.api.merge(plot.shoot(), {"metadata": {"annotations": {OPERATION: asked}}})
 
     assert answer.status == 422
@@ -292,7 +292,7 @@ async def test_operations_that_cannot_be_are_refused(plot: Plot, asked: str, wor
 
 async def test_each_part_ends_by_itself(plot: Plot) -> None:
     """Of two that are prepared one may be completed, and neither can be started again."""
-    await plot.plant()
+    created(await plot.plant())
     last = {
         "type": "Reconcile",
         "state": "Succeeded",
@@ -319,7 +319,7 @@ async def test_each_part_ends_by_itself(plot: Plot) -> None:
 
 async def test_a_shoot_is_deleted_only_with_the_confirmation(plot: Plot) -> None:
     """403 without the annotation; with it, one without finalizers is gone."""
-    await plot.plant()
+    created(await plot.plant())
     refused = await plot.api.delete(plot.shoot())
     await plot.api.merge(plot.shoot(), {"metadata": {"annotations": CONFIRMED}})
     deleted = await plot.api.delete(plot.shoot())
@@ -332,7 +332,7 @@ async def test_a_shoot_is_deleted_only_with_the_confirmation(plot: Plot) -> None
 
 async def test_a_version_in_use_cannot_leave_the_profile(plot: Plot) -> None:
     """The garden says which Shoot uses it."""
-    await plot.plant()
+    created(await plot.plant())
     profile = (await plot.api.get(plot.profile)).json
     offered = profile["spec"]["kubernetes"]
     offered["versions"] = [one for one in offered["versions"] if one["version"] != "1.33.4"]
