@@ -19,7 +19,7 @@ demo: $(STAMP)  ## a simulated region comes up before your eyes; ONCE=1 ends whe
 test: $(STAMP)  ## all tests that need nothing but Python
 	$(BIN)/pytest -q -n $(WORKERS) -m "not real"
 
-parts: $(STAMP)  ## build the real servers that are missing, once; PART=etcd for one (needs Go)
+parts: $(STAMP)  ## build the real servers that are missing, once; PART=etcd for one (needs Go, and npm for some)
 	@$(BIN)/python -m tests.real.build $(PART)
 
 test-real: $(VENV)/.browser  ## make parts, then the tests against real servers

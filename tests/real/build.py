@@ -2,9 +2,10 @@
 Builds the real servers that tests talk to, from pinned Go modules, and keeps the binaries.
 
 A part is a folder in `parts/`: go.mod and go.sum pin every source by its checksum, part.toml names
-its programs. It is not an installer: nothing is put on the PATH. The rule: a binary is named by a
-fingerprint of all that decides what is in it, so a changed pin is a new file and an old one stays
-right. The compiler's version is not in it: a cache serves a machine that has no Go.
+its programs. Or it has package.json and package-lock.json: then it is a folder of npm modules. It
+is not an installer: nothing is put on the PATH. The rule: what is built is named by a fingerprint
+of all that decides what is in it, so a changed pin is a new file and an old one stays right. The
+compiler's version is not in it: a cache serves a machine that has no Go.
 """
 
 import argparse
@@ -67,11 +68,38 @@ class Program:
     def fingerprint(self) -> str:
         said = [self.package, self.ldflags, platform.system(), platform.machine()]
         said += [self.tags] if self.tags else []
-        sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
-        made = hashlib.blake2b(digest_size=8)
-        for one in [*(text.encode() for text in said), *sources]:
-            made.update(len(one).to_bytes(8, "big") + one)
-        return made.hexdigest()
+        return _fingerprint(said, [self.folder / name for name in ("go.mod", "go.sum")])
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """A folder of npm modules, each pinned by its checksum."""
+
+    name: str
+    minutes: int = 1
+
+    @property
+    def part(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> Path:
+        """Where the folder is, or will be; what can be imported lies in its `node_modules`."""
+        return cache() / f"{self.name}-{self.fingerprint()}"
+
+    @property
+    def pins(self) -> list[Path]:
+        return [PARTS / self.name / name for name in ("package.json", "package-lock.json")]
+
+    def fingerprint(self) -> str:
+        return _fingerprint([platform.system(), platform.machine()], self.pins)
+
+
+def _fingerprint(said: Sequence[str], sources: Sequence[Path]) -> str:
+    made = hashlib.blake2b(digest_size=8)
+    for one in [*(text.encode() for text in said), *(path.read_bytes() for path in sources)]:
+        made.update(len(one).to_bytes(8, "big") + one)
+    return made.hexdigest()
 
 
 def cache() -> Path:
@@ -101,9 +129,13 @@ def programs() -> list[Program]:
     return sorted(found, key=lambda one: one.minutes)
 
 
-def chosen(names: list[str]) -> list[Program]:
+def modules() -> list[Modules]:
+    return [Modules(path.parent.name) for path in sorted(PARTS.glob("*/package-lock.json"))]
+
+
+def chosen(names: list[str]) -> list[Program | Modules]:
     """All of them, or those of the named parts and programs."""
-    known = programs()
+    known = [*modules(), *programs()]
     strangers = set(names) - {one.name for one in known} - {one.part for one in known}
     if strangers:
         choice = ", ".join(sorted({one.part for one in known} | {one.name for one in known}))
@@ -220,6 +252,35 @@ def _packages(go: str, group: Sequence[Program], environment: Mapping[str, str])
     return len(asked.stdout.splitlines())
 
 
+def install(wanted: Modules, say: IO[str]) -> None:
+    """Fetches the modules of a part unless they are there; raises CannotBuild."""
+    where = cache()
+    where.mkdir(parents=True, exist_ok=True)
+    with _alone(where / f".{wanted.part}.lock"):
+        if wanted.path.is_dir():
+            return
+        npm = os.environ.get("NPM") or shutil.which("npm")
+        if not npm or not shutil.which(npm) or not shutil.which("node"):
+            raise CannotBuild(
+                "Node.js and npm are not installed; install both, or NPM=/path/to/npm"
+            )
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix=".built-", dir=where) as built:
+            whole = Path(built) / wanted.name
+            whole.mkdir()
+            for pin in wanted.pins:
+                shutil.copy(pin, whole)
+            # No script of a package is run: what is fetched is only read here.
+            command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            done = subprocess.run(command, cwd=whole, capture_output=True, text=True, check=False)
+            if done.returncode:
+                said = "".join(done.stderr.splitlines(keepends=True)[-LAST_LINES:])
+                raise CannotBuild(f"`npm ci` failed; see that npm finds its registry:\n{said}")
+            whole.rename(wanted.path)
+        took = time.monotonic() - began
+        print(f"{wanted.part}: modules fetched in {took:.0f} s", file=say, flush=True)
+
+
 class _Teller(threading.Thread):
     """Says now and then how far a build is."""
 
@@ -247,9 +308,13 @@ def build_all(names: list[str], say: IO[str]) -> dict[str, str]:
     for part in dict.fromkeys(one.part for one in wanted):
         group = [one for one in wanted if one.part == part]
         try:
-            build(group, say)
+            for one in group:
+                if isinstance(one, Modules):
+                    install(one, say)
+            if compiled := [one for one in group if isinstance(one, Program)]:
+                build(compiled, say)
         except CannotBuild as why:
-            failed |= {one.name: str(why) for one in group if not one.path.is_file()}
+            failed |= {one.name: str(why) for one in group if not one.path.exists()}
             print(f"{part}: cannot be built: {why}", file=say, flush=True)
     return failed
 
@@ -260,7 +325,7 @@ def main() -> int:
     names: list[str] = parser.parse_args().part
     try:
         failed = build_all(names, sys.stdout)
-        there = [one.name for one in chosen(names) if one.path.is_file()]
+        there = [one.name for one in chosen(names) if one.path.exists()]
     except CannotBuild as why:
         print(f"parts: {why}", file=sys.stderr)
         return 2

@@ -11,6 +11,7 @@ import argparse
 import atexit
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -41,8 +42,9 @@ CLUSTERS: dict[str, tuple[tuple[str, ...], Callable[[Path], Kube]]] = {
 TESTED = ("kube", "crds", "garden")
 BY_HAND = ("management", "control-plane", "hypervisor", "garden")
 WATCHERS = ("alertmanager", "prometheus", "promtool")
+MODULES = ("issuer",)
 PROGRAMS = sorted(
-    {"kubectl", *WATCHERS, *(one for needed, _ in CLUSTERS.values() for one in needed)}
+    {"kubectl", *WATCHERS, *MODULES, *(one for needed, _ in CLUSTERS.values() for one in needed)}
 )
 """All that tests run."""
 
@@ -68,6 +70,13 @@ def program(name: str) -> Path:
     path = next(one.path for one in build.programs() if one.name == name)
     need(*(() if path.is_file() else (name,)))
     return path
+
+
+def modules(name: str) -> Path:
+    """Where the npm modules of a part are; the test is skipped, or fails, without them."""
+    path = next(one.path for one in build.modules() if one.name == name)
+    need(*(() if path.is_dir() and shutil.which("node") else (name,)))
+    return path / "node_modules"
 
 
 def admin(name: str) -> dict[str, Any]:

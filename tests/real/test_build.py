@@ -1,6 +1,7 @@
 """Building parts: what is there is not built again, and what cannot be built says why."""
 
 import io
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,13 @@ def _compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str = "") -> 
     go.chmod(0o700)
     monkeypatch.setenv("GO", str(go))
     return calls
+
+
+def _npm(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    npm = folder / "npm"
+    npm.write_text(f"#!/bin/sh\necho npm >> {folder / 'calls'}\n{body}\n")
+    npm.chmod(0o700)
+    monkeypatch.setenv("NPM", str(npm))
 
 
 def _program(name: str = "etcd") -> build.Program:
@@ -132,3 +140,42 @@ def test_an_unknown_part_is_refused(calls: Path) -> None:
         build.CannotBuild, match="there is no part grafana; choose of: alertmanager"
     ):
         build.chosen(["grafana"])
+
+
+def test_modules_are_fetched_once(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part with a lock of npm is a folder of modules, named by its pins."""
+    _npm(tmp_path, monkeypatch, "mkdir node_modules")
+    first = build.build_all(["issuer"], io.StringIO())
+    second = build.build_all(["issuer"], io.StringIO())
+    (wanted,) = build.chosen(["issuer"])
+
+    assert (first, second) == ({}, {})
+    assert calls.read_text().split() == ["npm"]
+    assert (wanted.path / "node_modules").is_dir()
+
+
+def test_modules_that_cannot_be_fetched(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of what npm says is told, and nothing is left that a later run would take."""
+    _npm(tmp_path, monkeypatch, "echo EINTEGRITY >&2; exit 1")
+    failed = build.build_all(["issuer"], io.StringIO())
+    monkeypatch.setenv("NPM", "no-such-npm")
+    without = build.build_all(["issuer"], io.StringIO())
+
+    assert "EINTEGRITY" in failed["issuer"]
+    assert "Node.js and npm are not installed" in without["issuer"]
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [".issuer.lock"]
+
+
+def test_locks_of_npm_pin_without_naming_a_registry() -> None:
+    """Every module has its checksum; where it comes from is the setting of whoever fetches it."""
+    for one in build.modules():
+        listed = json.loads(one.pins[1].read_text("utf-8"))["packages"]
+        fetched = {name: entry for name, entry in listed.items() if name}
+
+        assert fetched
+        assert all(entry["integrity"].startswith("sha512-") for entry in fetched.values())
+        assert not any("resolved" in entry for entry in fetched.values())
