@@ -201,6 +201,7 @@ class Window:
             places=state.capacity.regions.get(region, {}),
             clusters={ref.name: self._good(ref) for ref in state.clusters.get(region, ())},
             not_ready=(whole.since if whole is not None else self.now()) if bad else None,
+            changing=state.changing.get(region),
         )
 
     def _good(self, ref: Ref) -> bool:

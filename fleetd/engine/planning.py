@@ -59,6 +59,7 @@ class Planning:
         started = self._clock.monotonic()
         now = self._clock.now()
         plan = state.planner.plan(state.view, state.policy, region=region, now=now)
+        state.compare(plan, now)
         self._stats.plans.add(self._clock.monotonic() - started)
         if plan.again is None:
             self._again.pop(region, None)

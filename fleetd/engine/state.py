@@ -76,6 +76,9 @@ class State:
         """By region, how often one of its figures may have changed."""
         self.troubles = Troubles()
         self.capacity = Capacity()
+        self.changing: dict[str, datetime | None] = {}
+        """Regions of which something new was asked that is not reached, and since when; None until
+        the next plan. After a restart, all that was not reached is new."""
 
     def want(self, ref: Ref) -> Resource | None:
         return self.view.topology.resources.get(ref)
@@ -124,9 +127,22 @@ class State:
         for ref in topology.kinds.get(CLUSTER, ()):
             self.clusters.setdefault(topology.resources[ref].region, []).append(ref)
         self.marks = Counter({region: self.marks[region] + 1 for region in topology.regions})
+        self._note_changes(old_resources, topology)
         self.dirty.update(topology.regions)
         self.dirty.update(orphan.region for orphan in orphans.values())
         self.changed.set()
+
+    def _note_changes(self, old: Mapping[Ref, Resource], topology: Topology) -> None:
+        moved = {
+            want.region
+            for ref, want in topology.resources.items()
+            if ref not in old or old[ref].generation != want.generation
+        }
+        self.changing = {
+            region: self.changing.get(region)
+            for region in topology.regions
+            if region in moved or region in self.changing
+        }
 
     def retire(self, refs: Iterable[Ref]) -> None:
         """These orphans are to go. Durably remembered before this is called."""
@@ -256,6 +272,22 @@ class State:
         self.held[plan.region] = Counter(hold.reason for hold in plan.holds)
         self._wanted[plan.region] = frozenset(step.id for step in plan.steps)
         self.faulty.pop(plan.region, None)
+
+    def compare(self, plan: Plan, now: datetime) -> None:
+        """Whether what was last asked of a region is reached: it is Ready, and nothing is left to
+        do. What serves in its old form is Ready too, and then there is a step for it."""
+        region = plan.region
+        if region not in self.changing:
+            return
+        whole = self.view.ready.get(Ref("region", region))
+        left = any(hold.reason is not HoldReason.ORPHANED for hold in plan.holds)
+        if plan.steps or plan.waits or left or whole is None or whole.truth is not Truth.TRUE:
+            if self.changing[region] is not None:
+                return
+            self.changing[region] = now
+        else:
+            del self.changing[region]
+        self.marks[region] += 1
 
     def plan_refused(self, region: str, fault: str) -> None:
         """The planner erred. The last good plan is still shown, but none of its steps begins any

@@ -9,7 +9,7 @@ page.
 import sys
 from collections.abc import Iterable
 
-from fleetd.surface import generated
+from fleetd.surface import generated, ledger
 from fleetd.surface.exposition import Declared
 from fleetd.vocabulary import HoldReason, Truth
 
@@ -100,6 +100,12 @@ EXPIRY = Declared(
     "When the first of the credentials of this name in the region ends, in seconds since 1970.",
     ("region", "credential"),
 )
+CREDENTIALS = Declared(
+    "fleetd_credentials",
+    "gauge",
+    "Credentials in the ledger, by state; those of servers are left out.",
+    ("region", "state"),
+)
 COMMITS = Declared("fleetd_store_commits_total", "counter", "Durable writes of the store.")
 LAG = Declared(
     "fleetd_event_loop_lag_seconds",
@@ -124,6 +130,13 @@ REGION_NOT_READY = Declared(
     "fleetd_region_not_ready_timestamp_seconds",
     "gauge",
     "Since when a region is not as its documents say, in seconds since 1970; 0 if it is.",
+    ("region",),
+)
+REGION_CHANGE = Declared(
+    "fleetd_region_change_timestamp_seconds",
+    "gauge",
+    "Since when something new is asked of a region that is not reached, in seconds since 1970; 0"
+    " if all is. Waiting for a window or an approval counts; a restart begins anew.",
     ("region",),
 )
 POOL = Declared(
@@ -180,9 +193,9 @@ REQUEST_TIME = Declared(
 
 PER_REGION = (RESOURCE_READY, RESOURCES, PLANNED, HOLDS, WAITS)
 """Made from the counts of a region."""
-PER_OBJECT = (CLUSTER_READY, REGION_NOT_READY, POOL, INCIDENTS)
+PER_OBJECT = (CLUSTER_READY, REGION_NOT_READY, REGION_CHANGE, POOL, INCIDENTS)
 PER_BACKEND = (BREAKER, IN_FLIGHT, WAITED, CALLS, UNANSWERED, CALLED)
-PER_CREDENTIAL = (EXPIRY, ROTATION)
+PER_CREDENTIAL = (CREDENTIALS, EXPIRY, ROTATION)
 PER_DRIVER = (STEPS, LOOKS)
 PER_KIND = (APPLY, OBSERVE)
 PER_ROUTE = (REQUESTS, REQUEST_TIME)
@@ -213,6 +226,7 @@ def page() -> str:
         f"- `state` of a resource is one of {_words(STATES.values())};"
         f" `outcome` one of {_words(OUTCOMES)}.\n"
         f"- `reason` of a hold is one of {_words(reason.value for reason in HoldReason)}.\n"
+        f"- `state` of a credential is one of {_words(ledger.STATES)}.\n"
         "- `backend` is a far side such as `garden:eu-1` or `cluster:hv`; `backend_kind` is"
         " what stands before the colon.\n"
         "- The standard `process_...` metrics are served as well.\n\n"

@@ -7,7 +7,8 @@ was seen with (`observed.uses.<name>`). One entry for each thing that makes a cr
 of one pool are one entry, because a fleet has very many. What needs attention comes first.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -74,27 +75,42 @@ class Dates(NamedTuple):
     ends: Mapping[Named, datetime]
     due: Mapping[Named, datetime]
     """Next rotation."""
+    states: Counter[tuple[str, str]]
+    """How many, by region and state."""
 
 
 def dates(
     topology: Topology,
     component: Callable[[str], Component | None],
     seen: Callable[[Ref], Observation | None],
+    *,
+    now: datetime,
 ) -> Dates:
     """For who asks often. Those of servers, of which a fleet has very many, do not end by
     themselves and are left out."""
     ends: dict[Named, datetime] = {}
     due: dict[Named, datetime] = {}
+    states: Counter[tuple[str, str]] = Counter()
+    for maker, made in _makers(topology, component):
+        told = _told(made.name, seen(maker.ref))
+        following = _following(told, made)
+        key = maker.region, made.name
+        for found, at in ((ends, told.expires), (due, following)):
+            if at is not None:
+                found[key] = min(at, found.get(key, at))
+        states[maker.region, _state(told, following, now)] += 1
+    return Dates(dict(sorted(ends.items())), dict(sorted(due.items())), states)
+
+
+def _makers(
+    topology: Topology, component: Callable[[str], Component | None]
+) -> Iterator[tuple[Resource, Made]]:
     for kind, refs in topology.kinds.items():
         known = component(kind) if kind != SERVER else None
         for made in known.spec.makes if known is not None else ():
-            for ref in refs:
-                told = _told(made.name, seen(ref))
-                key = topology.resources[ref].region, made.name
-                for found, at in ((ends, told.expires), (due, _following(told, made))):
-                    if at is not None:
-                        found[key] = min(at, found.get(key, at))
-    return Dates(dict(sorted(ends.items())), dict(sorted(due.items())))
+            yield from ((topology.resources[ref], made) for ref in refs)
+    for flow in _flows(topology.resources[ref] for ref in topology.kinds.get(FLOW, ())):
+        yield flow.maker, flow.made
 
 
 def _following(told: "_Told", made: Made) -> datetime | None:

@@ -92,7 +92,8 @@ class Metrics:
         self._marks: dict[str, int] = {}
         self._counted: Counter[tuple[str, Severity]] | None = None
         self._far: dict[str, BackendState] = {}
-        self._ledger_at = float("-inf")
+        self._ledger = float("-inf"), ""
+        """When the ends of credentials were read, and of which topology."""
 
     async def answer(self, accept: str, encodings: str) -> Body:
         """As the headers `Accept` and `Accept-Encoding` ask. Packing is done in a thread."""
@@ -125,7 +126,7 @@ class Metrics:
     def _refresh(self) -> None:
         if self._sheet.forget_secrets():
             self._marks, self._far, self._counted = {}, {}, None
-            self._ledger_at = float("-inf")
+            self._ledger = float("-inf"), ""
         self._single()
         self._regions()
         self._backends()
@@ -192,7 +193,9 @@ class Metrics:
             )
         ]
         clusters: Samples = [((region, name), int(good)) for name, good in figures.clusters.items()]
-        since = figures.not_ready.timestamp() if figures.not_ready is not None else 0
+        since, changing = (
+            at.timestamp() if at is not None else 0 for at in (figures.not_ready, figures.changing)
+        )
         for declared, samples in (
             (f.RESOURCE_READY, ready),
             (f.RESOURCES, states),
@@ -200,6 +203,7 @@ class Metrics:
             (f.HOLDS, holds),
             (f.CLUSTER_READY, clusters),
             (f.REGION_NOT_READY, [((region,), since)]),
+            (f.REGION_CHANGE, [((region,), changing)]),
             (f.POOL, pools),
             (f.WAITS, [((region,), figures.waiting)]),
         ):
@@ -246,14 +250,17 @@ class Metrics:
         self._far = backends
 
     def _credentials(self) -> None:
-        now = self._panel.now().timestamp()
-        if 0 <= now - self._ledger_at < LEDGER_FRESH:
+        source, topology = self._panel, self._panel.topology()
+        now = source.now().timestamp()
+        at, of = self._ledger
+        if 0 <= now - at < LEDGER_FRESH and of == topology.digest:
             return
-        self._ledger_at = now
-        source = self._panel
-        dates = ledger.dates(source.topology(), source.component, source.seen)
+        self._ledger = mark = now, topology.digest
+        dates = ledger.dates(topology, source.component, source.seen, now=source.now())
         for declared, found in ((f.EXPIRY, dates.ends), (f.ROTATION, dates.due)):
-            self._put(declared, now, [(key, at.timestamp()) for key, at in found.items()])
+            self._put(declared, mark, [(key, at.timestamp()) for key, at in found.items()])
+        keys = itertools.product(topology.regions, ledger.STATES)
+        self._put(f.CREDENTIALS, mark, [(key, dates.states[key]) for key in keys])
 
     # What was done.
 

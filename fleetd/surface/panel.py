@@ -113,6 +113,8 @@ class Figures:
     """Whether each is Ready."""
     not_ready: datetime | None
     """Since when the region is not as its documents say; None if it is."""
+    changing: datetime | None = None
+    """Since when something new is asked of it that is not reached; None if all is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

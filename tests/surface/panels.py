@@ -53,6 +53,7 @@ class FakePanel:
     asked: int = 0
     failures: Report = Report()  # noqa: RUF009 -- frozen
     reasons: dict[tuple[Ref, Ref], str] = field(default_factory=dict[tuple[Ref, Ref], str])
+    changing: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
     def now(self) -> datetime:
         return NOW
@@ -169,6 +170,7 @@ class FakePanel:
                 for ref in self.want.kinds.get("cluster", ())
             },
             not_ready=whole.since if whole and whole.truth is not Truth.TRUE else None,
+            changing=self.changing.get(region),
         )
 
     def work(self) -> Work:

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -137,6 +138,44 @@ def test_the_credential_that_ends_first_is_told() -> None:
     name = "fleetd_credential_expiry_timestamp_seconds"
     first = value(panel, name, region="eu-1", credential="kubeconfig")
     assert first == (panels.NOW + timedelta(hours=9)).timestamp()
+
+
+def test_credentials_are_counted_by_state() -> None:
+    """Those of the catalogue and those of the documents; every state is there from the start."""
+    panel = FakePanel(catalogue=catalogue_load.load(())[0])
+    flow = replace(
+        panels.resource("credentialflow", "exporter"),
+        spec={"path": "billing/exporter", "source": {"generate": {}}, "targets": []},
+    )
+    panel.want = panels.topology(panels.resource("access", "hv"), flow)
+    name = "fleetd_credentials"
+    ends = (panels.NOW - timedelta(hours=1)).isoformat()
+    told = {"credentials": {"exporter": {"version": 2, "expires": ends}}}
+    panel.looked[flow.ref] = Observation(ref=flow.ref, at=panels.NOW, facts={"observed": told})
+    found = {
+        state: value(panel, name, region="eu-1", state=state)
+        for state in ("Expired", "NotSeen", "Good")
+    }
+
+    makes = len(panel.catalogue["access"].spec.makes)
+    assert found == {"Expired": 1, "NotSeen": makes, "Good": 0}
+    assert makes > 0
+    ending = "fleetd_credential_expiry_timestamp_seconds"
+    assert (
+        value(panel, ending, region="eu-1", credential="exporter")
+        == (panels.NOW - timedelta(hours=1)).timestamp()
+    )
+
+
+def test_a_region_tells_since_when_it_is_asked_for_something_new() -> None:
+    """And zero if everything is reached."""
+    panel = panels.small()
+    name = "fleetd_region_change_timestamp_seconds"
+    before = value(panel, name, region="eu-1")
+    panel.changing = {"eu-1": panels.NOW}
+
+    assert before == 0
+    assert value(panel, name, region="eu-1") == panels.NOW.timestamp()
 
 
 class Unwalked(dict[object, object]):
