@@ -217,12 +217,12 @@ class _Rehearsal:
                 self._progress(_progress(daemon, passed))
             if passed >= calm_from:
                 climate.chance = 0.0
-            if passed < calm_from or not daemon.quiet() or self._goes_on(daemon):
+            if passed < calm_from or not daemon.at_rest() or self._goes_on(daemon):
                 quiet_since.clear()
                 return False
             if not quiet_since or quiet_since[0][1] != len(ledger.deeds):
                 quiet_since[:] = [(passed, len(ledger.deeds))]
-            return passed - quiet_since[0][0] >= rest
+            return passed - quiet_since[0][0] >= rest and daemon.quiet()
 
         async with asyncio.TaskGroup() as group:
             approving = group.create_task(self._approve(daemon), name="approvals")

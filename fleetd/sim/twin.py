@@ -123,13 +123,16 @@ class Twin(Assembly[Given]):
         )
 
     def quiet(self) -> bool:
-        """Everything is Ready, and nothing is planned or under way."""
-        state = self.core.state
+        """At rest, and nothing was seen that is not planned yet."""
+        return self.at_rest() and not self.core.state.dirty
+
+    def at_rest(self) -> bool:
+        """Everything is Ready, and nothing is planned or under way. News such as a minute's look
+        of Ceph at itself disturb no rest; a step that comes of them does."""
         return (
             self.all_ready()
-            and not state.dirty
             and self.core.executor.running == 0
-            and all(not plan.steps for plan in state.plans.values())
+            and all(not plan.steps for plan in self.core.state.plans.values())
         )
 
     def unready(self) -> list[tuple[Ref, Condition | None]]:

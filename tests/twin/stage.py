@@ -240,7 +240,6 @@ class Region:
         return (
             state.declared.digest == self.topology.digest
             and not state.retired
-            and not state.dirty
             and not twin.unready()
             and twin.core.executor.running == 0
             and all(not plan.steps for plan in state.plans.values())
@@ -256,7 +255,9 @@ class Region:
                 since.clear()
                 return False
             since.append(self.world.elapsed())
-            return since[-1] - since[0] >= LOOKED_AT.total_seconds()
+            # News that are not planned yet undo nothing by themselves: see Twin.at_rest.
+            long = since[-1] - since[0] >= LOOKED_AT.total_seconds()
+            return long and not twin.core.state.dirty
 
         return until
 
