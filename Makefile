@@ -33,6 +33,7 @@ check: $(VENV)/.browser  ## format, lint, types, layers, tidy rules, generated f
 	$(BIN)/python -m topology.schema --check
 	$(BIN)/python -m fleetd.surface.families --check
 	$(BIN)/python -m fleetd.surface.openapi --check
+	$(BIN)/python -m dashboards.source --check
 	$(BIN)/pytest -q tests/tidy
 
 sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 WORKFLOW=all
@@ -41,10 +42,11 @@ sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 
 bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.json
 	$(BIN)/python -m bench
 
-generate: $(STAMP)  ## write the generated files anew: schemas, CRDs, reference pages
+generate: $(STAMP)  ## write the generated files anew: schemas, CRDs, reference pages, dashboards
 	$(BIN)/python -m topology.schema
 	$(BIN)/python -m fleetd.surface.families --write
 	$(BIN)/python -m fleetd.surface.openapi --write
+	$(BIN)/python -m dashboards.source --write
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-find-links \
 	  --no-emit-index-url --no-header pyproject.toml

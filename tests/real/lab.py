@@ -42,7 +42,7 @@ CLUSTERS: dict[str, tuple[tuple[str, ...], Callable[[Path], Kube]]] = {
 TESTED = ("kube", "crds", "garden")
 BY_HAND = ("management", "control-plane", "hypervisor", "garden")
 WATCHERS = ("alertmanager", "prometheus", "promtool")
-MODULES = ("issuer",)
+MODULES = ("grafana-schemas", "issuer")
 PROGRAMS = sorted(
     {"kubectl", *WATCHERS, *MODULES, *(one for needed, _ in CLUSTERS.values() for one in needed)}
 )

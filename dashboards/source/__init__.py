@@ -1,0 +1,1 @@
+"""The dashboards, as code; `python -m dashboards.source --write` makes `dashboards/grafana/`."""
