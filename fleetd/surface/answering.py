@@ -9,6 +9,7 @@ well-formed, do it. Nothing is done before all of that is known. Every answer pa
 import asyncio
 import contextlib
 import gzip
+import hmac
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -20,11 +21,11 @@ from aiohttp import hdrs, web
 from fleetd import errors, secrets
 from fleetd.surface import asking, etags, problems
 from fleetd.surface.desk import Desk
-from fleetd.surface.door import Buckets, Door, Knock
+from fleetd.surface.door import LOGIN, Buckets, Door, Knock, Logins
 from fleetd.surface.identity import NOBODY, Identity, Role, Scope
 from fleetd.surface.kept import Kept
 from fleetd.surface.reach import Views
-from fleetd.surface.routes import JSON, Asked, Handler, Route
+from fleetd.surface.routes import EVENT_STREAM, JSON, Asked, Handler, Route
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 NAME: web.RequestKey[str] = web.RequestKey("name", str)
@@ -36,7 +37,6 @@ COMPRESSED_FROM = 1024
 """Bytes; below, the header costs more than is saved."""
 THREAD_FROM = 64 * 1024
 """Bytes; more takes milliseconds to compress, which the loop has not."""
-COOKIE = "__Host-fleetd"
 _ORIGINS = {"none", "same-origin"}
 
 
@@ -131,13 +131,15 @@ async def admit(route: Route, house: House, request: web.Request) -> Identity:
         return NOBODY
     address = request.remote or ""
     try:
-        caller = await house.door.identify(knock(request))
+        caller = await house.door.identify(knock(request, house.door, route))
     except problems.Refused as refused:
         if refused.code == "unauthorized":
-            _limit(house.strangers, address)
+            limit(house.strangers, address)
+            if house.door.logins is not None:
+                refused.more["login"] = LOGIN
         raise
     request[CALLER] = caller
-    _limit(house.buckets, f"{caller.how}:{caller.name}")
+    limit(house.buckets, f"{caller.how}:{caller.name}")
     if caller.role < route.role:
         raise problems.Refused(
             "forbidden", f"this needs the role {route.role.word}, and you are {caller.role.word}"
@@ -145,11 +147,12 @@ async def admit(route: Route, house: House, request: web.Request) -> Identity:
     if route.scope is Scope.FLEET and caller.regions is not None:
         raise problems.Refused("forbidden", "this is for callers that are not limited to regions")
     if route.writes:
-        _check_origin(request, caller)
+        _check_origin(request, house.door, caller)
     return caller
 
 
-def knock(request: web.Request) -> Knock:
+def knock(request: web.Request, door: Door, route: Route) -> Knock:
+    logins = door.logins
     scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     transport = request.transport
     return Knock(
@@ -157,12 +160,23 @@ def knock(request: web.Request) -> Knock:
         host=request.headers.get(hdrs.HOST, ""),
         bearer=given.strip() if scheme.lower() == "bearer" else "",
         forwarded=hdrs.FORWARDED in request.headers or hdrs.X_FORWARDED_FOR in request.headers,
-        session=request.cookies.get(COOKIE, ""),
+        session=request.cookies.get(cookie(logins), "") if logins is not None else "",
+        passive=route.media == EVENT_STREAM,
         certificate=transport.get_extra_info("peercert") if transport is not None else None,
     )
 
 
-def _limit(buckets: Buckets, caller: str) -> None:
+def cookie(logins: Logins) -> str:
+    """The name of a session's cookie. Where there is https, one that only this host can set."""
+    return "__Host-fleetd" if logins.secure else "fleetd"
+
+
+def leaving(logins: Logins) -> str:
+    """The name of the cookie of a browser that went to log in."""
+    return f"{cookie(logins)}-login"
+
+
+def limit(buckets: Buckets, caller: str) -> None:
     wait = buckets.take(caller)
     if wait:
         after = str(math.ceil(wait))
@@ -171,14 +185,17 @@ def _limit(buckets: Buckets, caller: str) -> None:
         )
 
 
-def _check_origin(request: web.Request, caller: Identity) -> None:
+def _check_origin(request: web.Request, door: Door, caller: Identity) -> None:
     """A browser says from which page a request comes; other programs say nothing."""
     origin = request.headers.get(hdrs.ORIGIN)
     site = request.headers.get("Sec-Fetch-Site", "none")
-    own = origin is None or origin == f"{request.scheme}://{request.headers.get(hdrs.HOST, '')}"
-    if not own or site not in _ORIGINS:
+    own = {None, f"{request.scheme}://{request.headers.get(hdrs.HOST, '')}"}
+    if door.logins is not None:
+        own.add(door.logins.origin)  # before a proxy that has the certificate it is another one
+    if origin not in own or site not in _ORIGINS:
         raise problems.Refused("foreign-origin", "only pages of this server may write")
-    if caller.csrf and request.headers.get("X-CSRF-Token", "") != caller.csrf:
+    given = request.headers.get("X-CSRF-Token", "").encode("utf-8", "surrogateescape")
+    if caller.csrf and not hmac.compare_digest(given, caller.csrf.encode()):
         raise problems.Refused("csrf", "send X-CSRF-Token as /api/v1/whoami tells it")
 
 

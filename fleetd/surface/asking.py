@@ -98,6 +98,26 @@ class Watch(Query, frozen=True):
     ] = None
 
 
+class Login(Query, frozen=True):
+    next: Annotated[
+        str,
+        Meta(
+            pattern=r"^/(?![/\\])[!-\[\]-~]*" + _END,
+            max_length=1000,
+            description="Where to go then: a path on this server.",
+        ),
+    ] = "/"
+
+
+class Callback(Query, frozen=True):
+    """What an issuer sends a browser back with. It may add more, which is not read."""
+
+    code: Annotated[str, Meta(description="What the issuer is asked about.")] = ""
+    state: Annotated[str, Meta(description="As it was sent along.")] = ""
+    iss: Annotated[str, Meta(description="Who the issuer is.")] = ""
+    error: Annotated[str, Meta(description="That it did not let somebody in.")] = ""
+
+
 class Edit(Query, frozen=True):
     consent: Annotated[
         _Word, Meta(description="Agree to a change of much at once: the id that a refusal named.")

@@ -16,6 +16,7 @@ from fleetd.surface import problems
 from fleetd.surface.identity import LOCAL, Identity
 
 _LOCAL_NAME = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+LOGIN, CALLBACK, LOGOUT = "/login", "/login/callback", "/logout"
 CALLERS_MAX = 10_000
 """Whose limits are remembered; whoever comes back after that many others begins anew."""
 
@@ -32,11 +33,44 @@ class Knock:
     """It came through a proxy."""
     session: str = ""
     """The cookie of a browser's session."""
+    passive: bool = False
+    """A page asks by itself, so it does not tell that somebody sits before it."""
     certificate: Mapping[str, Any] | None = None
     """Of the client, as the ssl module tells it; it was verified."""
 
 
+class Logins(Protocol):
+    """Logging in with a browser, at somebody else's door. All of these raise Refused."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers come over https."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """Where browsers find the page."""
+        ...
+
+    async def begin(self, then: str) -> tuple[str, str]:
+        """Where to send the browser, and what it brings back, sealed."""
+        ...
+
+    async def finish(self, sealed: str, told: Mapping[str, str], before: str) -> tuple[str, str]:
+        """The cookie of a new session, instead of the one before, and where to go on."""
+        ...
+
+    async def end(self, session: str) -> str:
+        """Where to go to end what the other door knows, too."""
+        ...
+
+
 class Door(Protocol):
+    @property
+    def logins(self) -> Logins | None:
+        """None: nobody logs in with a browser here."""
+        ...
+
     async def identify(self, knock: Knock) -> Identity:
         """Raises Refused if nobody is to be let in."""
         ...
@@ -49,6 +83,8 @@ class Door(Protocol):
 class LocalDoor:
     """For loopback: everybody who reaches it is on this machine. It answers to the names of the
     machine only: a web page elsewhere must not be able to use it through somebody's browser."""
+
+    logins: Logins | None = None
 
     async def identify(self, knock: Knock) -> Identity:
         if knock.path.startswith("/api/") and not _LOCAL_NAME.fullmatch(knock.host):

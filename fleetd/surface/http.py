@@ -23,6 +23,7 @@ from fleetd.settings import Address
 from fleetd.surface import (
     answering,
     etags,
+    login,
     metrics,
     openapi,
     page,
@@ -136,7 +137,7 @@ def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Ap
         middlewares=[_counted(figures.requests), _identified(ids), _problems, _limits],
         client_max_size=BODY_MAX,
     )
-    shown = [one for one in table.ROUTES if house.desk is not None or not one.writes]
+    shown = [one for one in table.ROUTES if house.desk is not None or one.tag != "told"]
     feed = watch.Feed(house.views.panel)
     app.cleanup_ctx.append(feed.running)
     app.on_shutdown.append(feed.end)
@@ -169,6 +170,7 @@ def _own(
         "metrics": _metrics(house, by_name["metrics"], figures, token),
         "openapi": _openapi(by_name.values()),
         **_page(),
+        **login.respond(house, by_name["logout"]),
         "watch": watch.respond(by_name["watch"], house, feed),
     }
 

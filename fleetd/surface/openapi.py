@@ -15,7 +15,7 @@ import msgspec
 import fleetd
 from fleetd.surface import asking, generated, problems, table
 from fleetd.surface.identity import Role, Scope
-from fleetd.surface.routes import JSON, Route
+from fleetd.surface.routes import JSON, REDIRECT, Route
 
 Json = dict[str, Any]
 
@@ -32,6 +32,7 @@ TAGS = {
     "fleet": "Reading",
     "told": "Telling it something",
 }
+_PROOFS = ("bearer", "certificate", "session")
 _HEADERS = {
     "If-Match": "Only if this is the version that is there: an ETag, or * for any.",
     "If-None-Match": "Only if this is not the version that is there; * for none at all.",
@@ -47,6 +48,7 @@ shape of every answer: `GET /openapi.json`.
 - Bodies are JSON. Errors are `application/problem+json` with a stable `code`.
 - Answers to GET have an `ETag`; `If-None-Match` saves reading the same again.
 - `X-Request-Id` is taken over from the request, or made, and stands in log and audit.
+- A browser that logged in sends the `csrf` of `/api/v1/whoami` as `X-CSRF-Token` with all but GET.
 """
 
 
@@ -77,6 +79,7 @@ def document(routes: Iterable[Route] = table.ROUTES) -> Json:
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "certificate": {"type": "mutualTLS"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "__Host-fleetd"},
             },
         },
     }
@@ -104,7 +107,7 @@ def _operation(route: Route, named: Mapping[str, Json]) -> Json:
         "parameters": [*_in_path(route), *_in_query(route), *_in_headers(route)],
         "responses": _responses(route, named),
         "x-role": route.role.word,
-        "security": [] if route.role is Role.OPEN else [{"bearer": []}, {"certificate": []}],
+        "security": [] if route.role is Role.OPEN else [{name: []} for name in _PROOFS],
     }
     if route.body is not None:
         content = {JSON: {"schema": named[_key(route.body)]}}
@@ -183,6 +186,9 @@ def _in_headers(route: Route) -> list[Json]:
 def _responses(route: Route, named: Mapping[str, Json]) -> Json:
     schema = named[_key(route.answer)] if route.answer is not None else {"type": "string"}
     found: Json = {"200": {"description": "Done", "content": {route.media: {"schema": schema}}}}
+    if route.media == REDIRECT:
+        where = {"description": "Where to go", "schema": {"type": "string"}}
+        found = {"303": {"description": "Go elsewhere", "headers": {"Location": where}}}
     if "If-None-Match" in headers(route) and not route.writes:
         found["304"] = {"description": "It is the version that you have"}
     codes: dict[int, list[str]] = {}

@@ -41,6 +41,7 @@ TITLES = {
     "body-too-large": (413, "The body is larger than 1 MiB"),
     "unauthorized": (401, "Say who you are"),
     "login-unavailable": (503, "Who you are cannot be found out now"),
+    "login-refused": (400, "You were not logged in"),
     "forbidden": (403, "Your role does not allow this"),
     "other-region": (403, "This is outside of your regions"),
     "csrf": (403, "The session's own token is missing"),

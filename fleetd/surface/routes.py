@@ -22,6 +22,8 @@ EVENT_STREAM = "text/event-stream"
 TEXT = "text/plain"
 HTML = "text/html"
 ANY = "*/*"
+REDIRECT = ""
+"""Nothing to read: the browser is sent elsewhere."""
 T = TypeVar("T")
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -106,7 +108,7 @@ class Route:
         if self.scope is Scope.CHECKED:
             found.add("other-region")
         if self.writes:
-            found |= {"body-too-large", "foreign-origin", "refused", "audit-broken"}
+            found |= {"body-too-large", "foreign-origin", "csrf", "refused", "audit-broken"}
         if self.body is not None:
             found |= {"bad-body", "too-deep", "not-json"}
         return tuple(code for code in problems.TITLES if code in found)

@@ -7,7 +7,7 @@ Add a route here and nowhere else: it is then served, checked, authorised, in Op
 
 import functools
 
-from fleetd.surface import answers, api, asking, routes, trouble, writes
+from fleetd.surface import answers, api, asking, door, login, routes, trouble, writes
 from fleetd.surface.identity import Role, Scope
 from fleetd.surface.routes import Route
 
@@ -83,6 +83,44 @@ _SERVER = (
             ("/assets/{file}", "asset"),
             ("/assets/{folder}/{file}", "assetInFolder"),
         )
+    ),
+    _get(
+        path=door.LOGIN,
+        name="login",
+        summary="Log in with a browser",
+        about="Sends the browser to the issuer.",
+        role=Role.OPEN,
+        scope=Scope.NONE,
+        query=asking.Login,
+        media=routes.REDIRECT,
+        codes=("not-found", "too-many-requests", "login-unavailable"),
+        tag="server",
+    ),
+    _get(
+        path=door.CALLBACK,
+        name="loginCallback",
+        summary="Where the issuer sends the browser back to",
+        about="Begins a session and sends the browser on to where it wanted to go.",
+        role=Role.OPEN,
+        scope=Scope.NONE,
+        query=asking.Callback,
+        media=routes.REDIRECT,
+        codes=(
+            *("not-found", "too-many-requests", "login-unavailable"),
+            *("login-refused", "unauthorized", "forbidden"),
+        ),
+        tag="server",
+    ),
+    Route(
+        method="POST",
+        path=door.LOGOUT,
+        name="logout",
+        summary="End the session of this browser",
+        about="Nothing else is told or changed by it.",
+        role=Role.VIEWER,
+        scope=Scope.NONE,
+        answer=login.Left,
+        tag="server",
     ),
     _get(
         path=f"{V1}/whoami",

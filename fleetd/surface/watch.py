@@ -154,7 +154,8 @@ def respond(route: Route, house: House, feed: Feed) -> Respond:
             at = _start(request, query, newest)
             if at < newest:
                 await _check_reach(feed, at)
-            return await _stream(request, house, feed, _wanted(house, caller, query), at)
+            reader = _Reader(route, house, _wanted(house, caller, query))
+            return await _stream(request, feed, reader, at)
 
     return answer
 
@@ -202,9 +203,18 @@ def _wanted(house: House, caller: Identity, query: asking.Watch) -> Callable[[Re
     return wanted
 
 
-async def _stream(
-    request: web.Request, house: House, feed: Feed, wanted: Callable[[Ref], bool], at: int
-) -> web.StreamResponse:
+class _Reader(NamedTuple):
+    route: Route
+    house: House
+    wanted: Callable[[Ref], bool]
+
+    async def check(self, request: web.Request) -> None:
+        """Whether the caller may still read. Raises Refused."""
+        door = self.house.door
+        await door.identify(answering.knock(request, door, self.route))
+
+
+async def _stream(request: web.Request, feed: Feed, reader: _Reader, at: int) -> web.StreamResponse:
     response = web.StreamResponse(
         headers={hdrs.CONTENT_TYPE: EVENT_STREAM, "X-Accel-Buffering": "no"}
     )
@@ -215,10 +225,10 @@ async def _stream(
         beat = loop.time() + BEAT
         while not feed.ended and request.transport is not None:
             lines = await feed.after(at)
-            text = b"".join(one.text for one in lines if wanted(one.ref))
+            text = b"".join(one.text for one in lines if reader.wanted(one.ref))
             at = lines[-1].seq if lines else at
             if not text and loop.time() >= beat:
-                await house.door.identify(answering.knock(request))
+                await reader.check(request)
                 text = f": still here\nid: {at}\n\n".encode()
             if text:
                 await _write(response, text)

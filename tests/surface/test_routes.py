@@ -67,12 +67,14 @@ def test_the_reference_is_current() -> None:
 
 
 def test_names_and_columns() -> None:
-    """Names are used once; what is open says nothing of regions; what writes is never open."""
+    """Names are used once; what is open says nothing of regions; what writes is never open, and
+    what tells the daemon something is not for viewers."""
     names = [route.name for route in table.ROUTES]
     assert len(names) == len(set(names))
     for route in table.ROUTES:
         assert (route.role is Role.OPEN) <= (route.scope is Scope.NONE), route.name
-        assert route.writes <= (route.role >= Role.OPERATOR), route.name
+        assert route.writes <= (route.role > Role.OPEN), route.name
+        assert route.writes <= (route.role >= Role.OPERATOR or route.name == "logout"), route.name
         assert set(route.codes) <= problems.TITLES.keys(), route.name
 
 

@@ -19,8 +19,10 @@ from fleetd import errors
 from fleetd.clock import Clock
 from fleetd.daemon.access import oidc, rules, tokens
 from fleetd.daemon.access.kubernetes import Reviewer
+from fleetd.daemon.access.login import Login
 from fleetd.daemon.access.marks import mark
 from fleetd.daemon.access.rules import Rules
+from fleetd.daemon.access.sessions import Sessions
 from fleetd.net import Network
 from fleetd.surface import problems
 from fleetd.surface.door import Knock
@@ -29,7 +31,7 @@ from fleetd.surface.identity import Identity
 _log = structlog.stdlib.get_logger("fleetd.access")
 
 EVERY = timedelta(seconds=2)
-_HINT = "send Authorization: Bearer TOKEN, or a certificate"
+_HINT = "send Authorization: Bearer TOKEN, or a certificate, or log in with a browser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class _Ways:
     rules: Rules
     tokens: tokens.Tokens
     issuer: oidc.Issuer | None
+    login: Login | None
     reviewer: Reviewer | None
 
 
@@ -50,15 +53,22 @@ class GuardedDoor:
         self._path, self._net, self._clock = path, net, clock
         self._mark: tuple[int, ...] = mark(path)
         self._complaint = ""
+        self._sessions = Sessions(clock)
         self._ways = self._made(rules.read(path), None)
 
     def complaint(self) -> str:
         return self._complaint
 
+    @property
+    def logins(self) -> Login | None:
+        return self._ways.login
+
     async def identify(self, knock: Knock) -> Identity:
         ways = self._ways
         if knock.bearer:
             return await self._by_token(ways, knock.bearer)
+        if knock.session and ways.login is not None:
+            return ways.login.identify(knock)
         if knock.certificate and ways.rules.certificates is not None:
             return _by_certificate(ways.rules.certificates, knock.certificate)
         raise problems.Refused("unauthorized", _HINT)
@@ -103,16 +113,18 @@ class GuardedDoor:
     def _made(self, found: Rules, before: _Ways | None) -> _Ways:
         """What did not change is kept, with the keys it has fetched."""
         folder = self._path.parent
-        issuer = reviewer = None
+        issuer = login = reviewer = None
         if before is not None and before.rules.oidc == found.oidc:
-            issuer = before.issuer
+            issuer, login = before.issuer, before.login
         elif found.oidc is not None:
             issuer = oidc.Issuer(found.oidc, folder, self._clock)
+            if (browser := found.oidc.browser) is not None:
+                login = Login(browser, issuer, self._sessions, folder)
         if before is not None and before.rules.kubernetes == found.kubernetes:
             reviewer = before.reviewer
         elif found.kubernetes is not None:
             reviewer = Reviewer(found.kubernetes, folder, self._net, self._clock)
-        return _Ways(found, tokens.Tokens(found.tokens), issuer, reviewer)
+        return _Ways(found, tokens.Tokens(found.tokens), issuer, login, reviewer)
 
 
 def names(certificate: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ junk. Only signatures with a private key count. Times are compared with the cloc
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -51,6 +51,14 @@ def is_oidc(token: str, issuer: str) -> bool:
     return claims.get("iss") == issuer
 
 
+class Answered(ValueError):
+    """The issuer answered something else than what was asked for."""
+
+    def __init__(self, status: int, size: int) -> None:
+        super().__init__(f"answered {status}, {size} bytes")
+        self.status = status
+
+
 class Issuer:
     def __init__(self, rules: Oidc, folder: Path, clock: Clock) -> None:
         """Raises SettingsError if the address is one that must not be asked."""
@@ -58,6 +66,7 @@ class Issuer:
         self._clock = clock
         self._trust = _trust(rules, folder)
         self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._about: Mapping[str, Any] = {}
         self._fetched: float | None = None
         self._tried: float | None = None
         self._fetching = asyncio.Lock()
@@ -68,18 +77,23 @@ class Issuer:
 
     async def identify(self, token: str) -> Identity:
         """Raises Refused."""
-        claims = await self.claims(token)
+        return self.known(*self.called(await self.claims(token)), how="oidc")
+
+    def called(self, claims: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+        """The name and the groups of whom claims are about. Raises Refused."""
         name = claims.get(self._rules.name)
         if not isinstance(name, str) or not name or len(name) > 253 or not name.isprintable():
             raise problems.Refused(
                 "unauthorized", f"the token has no claim {self._rules.name} with a name"
             )
         listed: object = claims.get(self._rules.groups)
-        groups = (
-            [str(one) for one in cast("list[object]", listed)] if isinstance(listed, list) else []
-        )
+        groups = cast("list[object]", listed) if isinstance(listed, list) else []
+        return name, tuple(map(str, groups))
+
+    def known(self, name: str, groups: Iterable[str], *, how: str) -> Identity:
+        """Who that is by the grants of now. Raises Refused."""
         fitting = for_groups(self._rules.grants, user=name, groups=groups)
-        known = granted(fitting, name=name, how="oidc")
+        known = granted(fitting, name=name, how=how)
         if known is None:
             raise problems.Refused("forbidden", f"{name} is in no group that may do anything here")
         return known
@@ -131,6 +145,19 @@ class Issuer:
             raise problems.Refused("unauthorized", "the token is signed with a key nobody knows")
         return found
 
+    async def about(self) -> Mapping[str, Any]:
+        """Where the issuer says its doors are, and that it was there just now. Raises Refused."""
+        async with self._fetching:
+            if not self._recent():
+                await self._fetch()
+            if not self._recent():
+                raise unavailable(self._rules.issuer)
+        return self._about
+
+    def _recent(self) -> bool:
+        now = self._clock.monotonic()
+        return self._fetched is not None and now - self._fetched <= NOT_SOONER
+
     def _stale(self) -> bool:
         return self._fetched is None or self._clock.monotonic() - self._fetched > KEPT
 
@@ -139,21 +166,21 @@ class Issuer:
         now = self._clock.monotonic()
         if self._tried is not None and now - self._tried < NOT_SOONER:
             if self._stale():
-                raise _unavailable(self._rules.issuer)
+                raise unavailable(self._rules.issuer)
             return
         self._tried = now
         try:
-            self._keys = await self._ask()
+            self._about, self._keys = await self._ask()
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, jwt.PyJWTError) as cause:
             _log.error("the issuer does not answer", issuer=self._rules.issuer, why=repr(cause))
             if self._stale():
-                raise _unavailable(self._rules.issuer) from None
+                raise unavailable(self._rules.issuer) from None
             return
         self._fetched = now
 
-    async def _ask(self) -> Mapping[str, jwt.PyJWK]:
-        told = await self.configuration()
-        document = await self.get(str(told.get("jwks_uri", "")))
+    async def _ask(self) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
+        told = await self._configuration()
+        document = await self.send("GET", str(told.get("jwks_uri", "")))
         listed = document.get("keys")
         found: dict[str, jwt.PyJWK] = {}
         for one in cast("list[Any]", listed) if isinstance(listed, list) else []:
@@ -163,37 +190,37 @@ class Issuer:
                 except jwt.PyJWTError:
                     continue  # of a kind that we do not know; others may be good
                 found[key.key_id or ""] = key
-        return found
+        return told, found
 
-    async def configuration(self) -> Mapping[str, Any]:
+    async def _configuration(self) -> Mapping[str, Any]:
         """What the issuer says of itself. Raises ValueError if it is somebody else."""
-        told = await self.get(self._rules.issuer.rstrip("/") + _CONFIGURATION)
+        told = await self.send("GET", self._rules.issuer.rstrip("/") + _CONFIGURATION)
         if told.get("issuer") != self._rules.issuer:
             raise ValueError("it says it is another issuer")
         return told
 
-    async def get(self, url: str) -> Mapping[str, Any]:
-        return await self._send("GET", url, None)
-
-    async def post(self, url: str, form: Mapping[str, str]) -> Mapping[str, Any]:
-        return await self._send("POST", url, form)
-
-    async def _send(
-        self, method: str, url: str, form: Mapping[str, str] | None
+    async def send(
+        self,
+        method: str,
+        url: str,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
+        """What it answers. Raises Answered if that is no, ValueError if it is no answer, and what
+        the network has to say."""
         check_address(url)
         timeout = aiohttp.ClientTimeout(total=WITHIN)
         async with (
             aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
             session.request(
-                method, url, data=form, ssl=self._trust, allow_redirects=False
+                method, url, data=form, headers=headers, ssl=self._trust, allow_redirects=False
             ) as answer,
         ):
             body = await answer.content.read(LARGEST + 1)
             while len(body) <= LARGEST and (more := await answer.content.read(LARGEST)):
                 body += more
             if answer.status != 200 or len(body) > LARGEST:
-                raise ValueError(f"answered {answer.status}, {len(body)} bytes")
+                raise Answered(answer.status, len(body))
         return msgspec.json.decode(body, type=dict[str, Any])
 
 
@@ -227,5 +254,5 @@ def _moment(value: object) -> datetime | None:
         return None
 
 
-def _unavailable(issuer: str) -> problems.Refused:
+def unavailable(issuer: str) -> problems.Refused:
     return problems.Refused("login-unavailable", f"{issuer} does not answer; try again")

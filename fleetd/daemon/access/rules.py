@@ -1,7 +1,8 @@
 """
 The access file: who may do what, as its owner writes it. TOML, read whole or not at all.
 
-It holds no secret: a token stands there as its digest. One rule for all grants: of those that fit
+It holds no secret: a token stands there as its digest, and a client's secret in a file that it
+names. One rule for all grants: of those that fit
 a caller the ones with the highest role count, and their regions together are the caller's.
 """
 
@@ -44,6 +45,20 @@ class GroupGrant(Grant, frozen=True):
     user: Name = ""
 
 
+class Browser(_Part, frozen=True):
+    """People who log in with a browser, at the issuer."""
+
+    client_id: Name
+    url: Name
+    """Where browsers find the page: scheme, host and port, as people type it."""
+    client_secret_file: str = ""
+    """Left out: the issuer knows a client without a secret."""
+    scopes: tuple[Name, ...] = ("openid", "profile", "email")
+    hours: Annotated[int, msgspec.Meta(ge=1, le=168)] = 12
+    """After which somebody logs in again, whatever they do."""
+    idle_minutes: Annotated[int, msgspec.Meta(ge=1, le=1440)] = 60
+
+
 class Oidc(_Part, frozen=True):
     issuer: Name
     audience: Name
@@ -53,6 +68,7 @@ class Oidc(_Part, frozen=True):
     """The claim by which a caller is called in history."""
     authorities: str = ""
     grants: tuple[GroupGrant, ...] = ()
+    browser: Browser | None = None
 
 
 class Kubernetes(_Part, frozen=True):
