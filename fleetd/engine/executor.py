@@ -62,6 +62,11 @@ class Executor:
         self._rng = rng
         self._stats = stats
         self._pending: dict[str, dict[Ref, _Job]] = {}
+        """Steps that have not begun, by backend."""
+        self._submitted: dict[str, list[tuple[str, Ref]]] = {}
+        """What the newest plan of each region put there."""
+        self._stirred: set[str] = set()
+        """Backends where something may begin now."""
         self._running: dict[Ref, asyncio.Task[None]] = {}
         self._busy: dict[str, int] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -74,15 +79,17 @@ class Executor:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                for backend in sorted(self._pending):
+                stirred, self._stirred = self._stirred, set()
+                for backend in sorted(stirred):
                     self._fill(backend)
 
     def submit(self, plan: Plan) -> None:
         """Take over the newest plan of a region. Steps of an older one that have not begun are
-        forgotten; the newest says all there is to do."""
-        for jobs in self._pending.values():
-            for ref in [ref for ref, job in jobs.items() if job.plan.region == plan.region]:
-                del jobs[ref]
+        forgotten; the newest says all there is to do. Costs what the two plans are, not what the
+        fleet is."""
+        for backend, ref in self._submitted.pop(plan.region, ()):
+            self._pending.get(backend, {}).pop(ref, None)
+        mine: list[tuple[str, Ref]] = []
         for step in plan.steps:
             resource = self._state.want(step.ref)
             # What comes after another is shown; when that one is done, the thing is looked at and
@@ -91,6 +98,9 @@ class Executor:
                 continue
             jobs = self._pending.setdefault(resource.backend, {})
             jobs.setdefault(step.ref, _Job(step, plan, resource.backend, resource.driver))
+            mine.append((resource.backend, step.ref))
+            self._stirred.add(resource.backend)
+        self._submitted[plan.region] = mine
         self._wake.set()
 
     @property
@@ -116,6 +126,8 @@ class Executor:
 
     def _fill(self, backend: str) -> None:
         jobs = self._pending.get(backend, {})
+        if not jobs:
+            self._pending.pop(backend, None)
         slots = self._gates.limits.concurrency
         while jobs and self._busy.get(backend, 0) < slots and self._group is not None:
             ref = next(iter(jobs))
@@ -150,6 +162,7 @@ class Executor:
                 self._looks.add(touched, priority=queue.URGENT)
             # While it ran, newer plans could not begin anything for it.
             self._state.nudge(ref)
+            self._stirred.add(job.backend)
             self._wake.set()
 
     async def _carry_out(self, job: _Job) -> None:

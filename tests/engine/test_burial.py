@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
+from fleetd.engine.executor import Executor
 from fleetd.engine.state import State
 from fleetd.plan.planner import Planner
 from fleetd.plan.policy import Policy
@@ -139,3 +140,35 @@ def test_an_approval_touches_one_thing() -> None:
     assert state.dirty == set()
     assert state.knows(other)
     assert found == afresh(state, EU)
+
+
+def test_a_new_plan_replaces_the_steps_of_its_region_alone() -> None:
+    """What the last plan of a region had waiting is forgotten, and what another's has is not."""
+    names = {region: f"server/{region}" for region in REGIONS}
+    world = World.of(*(thing(name, region=region) for region, name in names.items()))
+    state = State({"data": world.driver}, Policy())
+    state.accept(world.view.topology, {})
+    for name in names.values():
+        world.up(name, todo=[todo("relabel")])
+        state.saw(world.view.seen[ref(name)], world.view.ready[ref(name)])
+    mine, other = (plan(state, region) for region in REGIONS)
+    unused = cast("Any", None)
+    executor = Executor(
+        state=state,
+        drivers={},
+        gates=unused,
+        store=unused,
+        clock=unused,
+        looks=unused,
+        backoff=unused,
+        rng=unused,
+        stats=unused,
+    )
+    executor.submit(other)
+    executor.submit(mine)
+    both = executor.pending()
+
+    executor.submit(replace(mine, steps=()))
+
+    assert both == len(mine.steps) + len(other.steps) == 2
+    assert executor.pending() == 1
