@@ -140,15 +140,27 @@ async def admit(route: Route, house: House, request: web.Request) -> Identity:
         raise
     request[CALLER] = caller
     limit(house.buckets, f"{caller.how}:{caller.name}")
+    _check_role(route, caller)
+    if route.writes:
+        _check_origin(request, house.door, caller)
+    return caller
+
+
+async def readmit(route: Route, house: House, request: web.Request) -> Identity:
+    """Who is being answered already, as they are known now: an answer that goes on for hours does
+    not outlive a right. Raises Refused."""
+    caller = await house.door.identify(knock(request, house.door, route))
+    _check_role(route, caller)
+    return caller
+
+
+def _check_role(route: Route, caller: Identity) -> None:
     if caller.role < route.role:
         raise problems.Refused(
             "forbidden", f"this needs the role {route.role.word}, and you are {caller.role.word}"
         )
     if route.scope is Scope.FLEET and caller.regions is not None:
         raise problems.Refused("forbidden", "this is for callers that are not limited to regions")
-    if route.writes:
-        _check_origin(request, house.door, caller)
-    return caller
 
 
 def knock(request: web.Request, door: Door, route: Route) -> Knock:

@@ -154,8 +154,7 @@ def respond(route: Route, house: House, feed: Feed) -> Respond:
             at = _start(request, query, newest)
             if at < newest:
                 await _check_reach(feed, at)
-            reader = _Reader(route, house, _wanted(house, caller, query))
-            return await _stream(request, feed, reader, at)
+            return await _stream(request, feed, _Reader(route, house, query), caller, at)
 
     return answer
 
@@ -206,15 +205,20 @@ def _wanted(house: House, caller: Identity, query: asking.Watch) -> Callable[[Re
 class _Reader(NamedTuple):
     route: Route
     house: House
-    wanted: Callable[[Ref], bool]
+    query: asking.Watch
 
-    async def check(self, request: web.Request) -> None:
-        """Whether the caller may still read. Raises Refused."""
-        door = self.house.door
-        await door.identify(answering.knock(request, door, self.route))
+    def wanted(self, caller: Identity) -> Callable[[Ref], bool]:
+        return _wanted(self.house, caller, self.query)
+
+    async def again(self, request: web.Request) -> Callable[[Ref], bool]:
+        """What the caller may read by now. Raises Refused."""
+        return self.wanted(await answering.readmit(self.route, self.house, request))
 
 
-async def _stream(request: web.Request, feed: Feed, reader: _Reader, at: int) -> web.StreamResponse:
+async def _stream(
+    request: web.Request, feed: Feed, reader: _Reader, caller: Identity, at: int
+) -> web.StreamResponse:
+    wanted = reader.wanted(caller)
     response = web.StreamResponse(
         headers={hdrs.CONTENT_TYPE: EVENT_STREAM, "X-Accel-Buffering": "no"}
     )
@@ -222,13 +226,15 @@ async def _stream(request: web.Request, feed: Feed, reader: _Reader, at: int) ->
     loop = asyncio.get_running_loop()
     try:
         await _write(response, f"retry: 2000\nid: {at}\n\n".encode())
-        beat = loop.time() + BEAT
+        beat = asked = loop.time() + BEAT
         while not feed.ended and request.transport is not None:
+            if loop.time() >= asked:
+                wanted = await reader.again(request)
+                asked = loop.time() + BEAT
             lines = await feed.after(at)
-            text = b"".join(one.text for one in lines if reader.wanted(one.ref))
+            text = b"".join(one.text for one in lines if wanted(one.ref))
             at = lines[-1].seq if lines else at
             if not text and loop.time() >= beat:
-                await reader.check(request)
                 text = f": still here\nid: {at}\n\n".encode()
             if text:
                 await _write(response, text)
