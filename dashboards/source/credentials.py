@@ -81,10 +81,10 @@ NOW = m.Row(
         ),
         m.Stat(
             title="Overdue",
-            about="Names of credentials of which one should have been renewed and is not: a "
-            "window, an approval or a failure holds it up.",
+            about="Credentials that should have been renewed and are not: a window, an approval or "
+            "a failure holds it up.",
             unit="none",
-            queries=(m.Query(f.counted(f"{DUE} < time()")),),
+            queries=(m.Query(f'sum(fleetd_credentials{{{f.IN_REGION}, state="Overdue"}})'),),
             steps=m.NONE_IS_GOOD,
             links=(f.page("The ledger", "credentials"), f.page("Plans", "plan")),
         ),
@@ -126,11 +126,16 @@ TIME = m.Row(
             steps=((None, "red"), (HOUR, "green")),
         ),
         m.Graph(
-            title="Overdue over time",
-            about="Names of credentials that should have been renewed and are not.",
+            title="Credentials by state",
+            about="All in the ledger of the chosen regions, those of servers left out. Spreading: "
+            "renewed, and not everybody has the new one. OldKept: everybody has it, and the old "
+            "one is still let in.",
             unit="none",
+            queries=(
+                m.Query(f"sum by (state) (fleetd_credentials{{{f.IN_REGION}}}) > 0", "{{state}}"),
+            ),
+            stacked=True,
             links=(f.page("The ledger", "credentials"),),
-            queries=(m.Query(f.counted(f"{DUE} < time()"), "overdue"),),
         ),
         m.Graph(
             title="Regions where it gets nearest",

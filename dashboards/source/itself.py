@@ -204,9 +204,29 @@ HTTP = m.Row(
     "Its HTTP face",
     (
         m.Graph(
+            title="Requests that failed",
+            about="Part of an hour in which it did not answer, and of what it answered that was an "
+            "error of its own. Above the dashed line the budget of 30 days is spent within days; "
+            "below, 0.1% is promised.",
+            unit="percentunit",
+            queries=(
+                m.Query(
+                    f.worst(
+                        f"instance:fleetd_api_errors:ratio1h{{{HERE}}}",
+                        f"max_over_time(instance:fleetd_api_errors:ratio1h{{{HERE}}}{f.SPAN})",
+                        "instance",
+                    ),
+                    "{{instance}}",
+                ),
+            ),
+            steps=((None, "green"), (0.0144, "red")),
+            width=8,
+        ),
+        m.Graph(
             title="Requests",
             about="HTTP requests per second, by status code. 5xx is a fault in fleetd.",
             unit="reqps",
+            width=8,
             queries=(
                 m.Query(
                     f"sum by (code) (rate(fleetd_http_requests_total{{{HERE}}}{_RATE}))", "{{code}}"
@@ -218,6 +238,7 @@ HTTP = m.Row(
             about=f"All but one of a hundred are faster, of the {f.LINES} routes that are "
             "asked for most. Events are a stream and take as long as somebody listens.",
             unit="s",
+            width=8,
             queries=(
                 m.Query(
                     f.worst(

@@ -5,6 +5,7 @@ from dashboards.source import model as m
 
 _CLUSTERS = f"fleetd_cluster_ready{{{f.IN_REGION}}}"
 _SINCE = f"fleetd_region_not_ready_timestamp_seconds{{{f.IN_REGION}}}"
+_CHANGE = f"fleetd_region_change_timestamp_seconds{{{f.IN_REGION}}}"
 _BAD = f'sum by (region) (fleetd_resources{{{f.IN_REGION}, state!="ready"}})'
 
 
@@ -150,6 +151,7 @@ WHERE = m.Row(
                 _of_region("Far side at work", f"sum by (region) (fleetd_waits{{{f.IN_REGION}}})"),
                 _of_region("Steps", f"sum by (region) (fleetd_planned_steps{{{f.IN_REGION}}})"),
                 _of_region("Not as declared for", f"time() - max by (region) ({_SINCE} > 0)"),
+                _of_region("Change asked for since", f"time() - max by (region) ({_CHANGE} > 0)"),
             ),
             columns={
                 "region": m.Column(
@@ -167,8 +169,58 @@ WHERE = m.Row(
                 ),
                 "Held back": m.Column(link=f.page("Plan", "plan", region=f.cell("region"))),
                 "Not as declared for": m.Column(unit="s"),
+                "Change asked for since": m.Column(
+                    unit="s", link=f.page("Plan", "plan", region=f.cell("region"))
+                ),
             },
             sort="Not Ready",
+        ),
+    ),
+)
+PROMISES = m.Row(
+    "Promises and alerts",
+    (
+        m.Graph(
+            title="Changes that stall",
+            about="For what part of an hour something declared neither moved nor waited for "
+            f"somebody, in the {f.LINES} regions where that was worst. Above the dashed line the "
+            "budget of 30 days is spent within days; below, 1% of the time is promised.",
+            unit="percentunit",
+            queries=(
+                m.Query(
+                    f.worst(
+                        f"region:fleetd_change_stalled:ratio1h{{{f.IN_REGION}}}",
+                        "max_over_time("
+                        f"region:fleetd_change_stalled:ratio1h{{{f.IN_REGION}}}{f.SPAN})",
+                        "region",
+                    ),
+                    "{{region}}",
+                ),
+            ),
+            steps=((None, "green"), (0.144, "red")),
+            links=(f.page("Incidents", "incidents"),),
+            each=f.page("Plan", "plan", region=f.line("region")),
+        ),
+        m.Table(
+            title="Alerts that fire",
+            about=f"At most {f.ROWS} alerts of fleetd's rules. FleetdWatchdog is always there: "
+            "without it nobody would be woken by the others.",
+            unit="none",
+            labels=("alertname", "severity", "region"),
+            queries=(
+                m.Query(
+                    f"topk({f.ROWS}, count by (alertname, severity, region)"
+                    ' (ALERTS{alertname=~"Fleetd.*", alertstate="firing"}))',
+                    "Count",
+                ),
+            ),
+            columns={
+                "alertname": m.Column(unit="string", link=f.page("Incidents", "incidents")),
+            },
+            sort="alertname",
+            worst_is_low=True,
+            width=12,
+            height=8,
         ),
     ),
 )
@@ -246,5 +298,5 @@ def made() -> m.Board:
         "fleetd: fleet",
         "Is the fleet as declared, what is wrong with it, and where to go on.",
         choices=(f.REGIONS,),
-        rows=(NOW, WHERE, TIME),
+        rows=(NOW, WHERE, PROMISES, TIME),
     )

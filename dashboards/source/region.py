@@ -5,6 +5,7 @@ from dashboards.source import model as m
 
 HERE = 'region="$region"'
 _SINCE = f"fleetd_region_not_ready_timestamp_seconds{{{HERE}}}"
+_CHANGE = f"fleetd_region_change_timestamp_seconds{{{HERE}}}"
 _BAD = f'sum by (kind) (fleetd_resources{{{HERE}, state!="ready"}})'
 _CLUSTERS = f"fleetd_cluster_ready{{{HERE}}}"
 
@@ -67,6 +68,59 @@ NOW = m.Row(
             queries=(m.Query(f"sum(fleetd_waits{{{HERE}}})"),),
             steps=m.PLAIN,
             links=(f.page("Plan", "plan", region="${region}"),),
+        ),
+        m.Stat(
+            title="Change not reached for",
+            about="Since when something new is asked of the region that it has not reached; 0 if "
+            "it has all. Waiting for a window or an approval counts.",
+            unit="s",
+            queries=(m.Query(f"(time() - max({_CHANGE} > 0)) or vector(0)"),),
+            steps=((None, "green"), (1, "blue"), (6 * 3600, "orange")),
+            links=(f.page("Plan", "plan", region="${region}"),),
+        ),
+        m.Stat(
+            title="Resources that are Ready",
+            about="Share of everything that should exist in the region and is Ready.",
+            unit="percentunit",
+            queries=(
+                m.Query(f"sum(fleetd_resource_ready{{{HERE}}}) / sum(fleetd_resources{{{HERE}}})"),
+            ),
+            steps=((None, "red"), (0.9, "orange"), (1, "green")),
+            links=(f.page("What is not Ready", "things", region="${region}", ready="false"),),
+        ),
+        m.Stat(
+            title="Could not be looked at",
+            about="Resources of which nothing is known, because their far side did not answer.",
+            unit="none",
+            queries=(m.Query(f'sum(fleetd_resources{{{HERE}, state="unknown"}})'),),
+            steps=m.NONE_IS_GOOD,
+            links=(f.page("What is unknown", "things", region="${region}", ready="unknown"),),
+        ),
+        m.Stat(
+            title="Waiting for approval",
+            about="Resources whose next step somebody has to approve.",
+            unit="none",
+            queries=(m.Query(f'sum(fleetd_holds{{{HERE}, reason="NeedsApproval"}})'),),
+            steps=((None, "green"), (1, "blue")),
+            links=(f.page("Plan", "plan", region="${region}"),),
+        ),
+        m.Stat(
+            title="Servers unavailable",
+            about="Servers of the region that nobody can take.",
+            unit="none",
+            queries=(m.Query(f'sum(fleetd_pool_servers{{{HERE}, state="unavailable"}})'),),
+            steps=m.NONE_IS_GOOD,
+            links=(f.page("Capacity", "capacity", region="${region}"),),
+        ),
+        m.Stat(
+            title="Credentials in trouble",
+            about="Credentials of the region that have ended, are overdue, or end soon.",
+            unit="none",
+            queries=(
+                m.Query(f'sum(fleetd_credentials{{{HERE}, state=~"Expired|Overdue|Expiring"}})'),
+            ),
+            steps=m.NONE_IS_GOOD,
+            links=(f.page("Credentials", "credentials", region="${region}"),),
         ),
     ),
 )

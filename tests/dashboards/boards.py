@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from dashboards.source.__main__ import FOLDER
 from fleetd.surface import families
 
@@ -15,10 +17,19 @@ BOARDS: dict[str, dict[str, Any]] = {
 FALLBACK = " or vector(0)"
 OF_THE_TARGET = {"instance", "job"}
 """Labels that Prometheus itself puts on every series."""
-METRIC = re.compile(r"\b((?:fleetd|process|scrape)_\w+|\w+:\w+)\b(?:\{([^}]*)\})?")
+METRIC = re.compile(r"\b((?:fleetd|process|scrape)_\w+|\w+:\w+:\w+|ALERTS)\b(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 _GROUP = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
 _LABEL_VALUES = re.compile(r"label_values\((.*), (\w+)\)")
+RULES = FOLDER.parent / "rules"
+RECORDED = {
+    rule["record"]
+    for path in sorted(RULES.glob("*.yaml"))
+    for group in yaml.safe_load(path.read_text("utf-8"))["groups"]
+    for rule in group["rules"]
+    if "record" in rule
+}
+"""What the recording rules make; each is named after the label that it has."""
 _DECLARED = {one.name: one for one in families.ALL}
 _FOREIGN = {
     "process_start_time_seconds": "gauge",
@@ -66,6 +77,10 @@ def declared(name: str) -> tuple[str, tuple[str, ...]]:
     is no such metric."""
     if name in _FOREIGN:
         return _FOREIGN[name], ()
+    if name == "ALERTS":
+        return "gauge", ("alertname", "alertstate", "severity", "region")
+    if name in RECORDED:
+        return "gauge", (name.partition(":")[0],)
     if name in _DECLARED:
         return _DECLARED[name].type, _DECLARED[name].labels
     whole = _DECLARED[re.sub(r"_(bucket|sum|count)$", "", name)]

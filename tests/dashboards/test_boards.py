@@ -12,6 +12,7 @@ from dashboards.source import fleet
 from dashboards.source.model import WIDTH
 from fleetd import settings
 from fleetd.plan.incidents import Severity
+from fleetd.surface import ledger
 from fleetd.surface.families import OUTCOMES, RESULTS, STATES
 from fleetd.vocabulary import HoldReason
 from tests.dashboards import boards
@@ -24,6 +25,7 @@ VALUES = {
     "fleetd_resources": {"state": {*STATES.values()}},
     "fleetd_pool_servers": {"state": {"free", "used", "unavailable"}},
     "fleetd_holds": {"reason": {one.value for one in HoldReason}},
+    "fleetd_credentials": {"state": {*ledger.STATES}},
     "fleetd_incidents": {"severity": {one.value for one in Severity}},
     "fleetd_steps_total": {"outcome": {*OUTCOMES}},
     "fleetd_looks_total": {"result": {*RESULTS}},
