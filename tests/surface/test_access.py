@@ -1,6 +1,5 @@
 """How callers prove who they are, and what is refused."""
 
-import asyncio
 import ssl
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
@@ -20,11 +19,11 @@ from fleetd.daemon.access.kubernetes import Reviewer
 from fleetd.daemon.access.tls import Tls
 from fleetd.kube.transport import Request, Response
 from fleetd.settings import Address
-from fleetd.surface import http, problems, watch
+from fleetd.surface import http, problems
 from fleetd.surface.door import Buckets, Knock, LocalDoor, Rate
 from fleetd.surface.identity import Identity, Role
 from tests.real import certs
-from tests.surface import issuers, panels, test_watch
+from tests.surface import issuers, panels
 from tests.surface.issuers import Issuer
 
 TOKEN = tokens.new()
@@ -445,60 +444,3 @@ def test_names_of_certificates() -> None:
         ),
     }
     assert guard.names(told) == ["ada", "a.example", "spiffe://x"]
-
-
-@pytest.mark.parametrize("busy", [False, True])
-async def test_a_watch_ends_with_the_right_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, busy: bool
-) -> None:
-    """A stream of a token that is revoked does not outlive it by more than a beat, also where
-    something happens all the time."""
-    monkeypatch.setattr(watch, "BEAT", 0.05)
-    monkeypatch.setattr(watch, "POLL", 0.005)
-    door = GuardedDoor(file(tmp_path, entry()), NOBODY, SystemClock())
-    panel = panels.small()
-
-    async def goes_on() -> None:
-        while busy:
-            test_watch.happen(panel, 1)
-            await asyncio.sleep(0.005)
-
-    async with (
-        http.serving(panel, Address("127.0.0.1", 0), door=door) as server,
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
-        asyncio.timeout(10),
-    ):
-        events = asyncio.create_task(goes_on())
-        answer = await session.get(f"{server.url}/api/v1/watch")
-        file(tmp_path, entry(tokens.new()))
-        await door.look()
-        rest = await answer.content.read()
-        assert rest.startswith(b"retry: ")
-        assert (b"data: " in rest) is busy
-        events.cancel()
-
-
-async def test_a_watch_shows_what_its_caller_may_see_by_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A caller that is limited to another region while it listens hears no more of this one."""
-    monkeypatch.setattr(watch, "BEAT", 0.05)
-    monkeypatch.setattr(watch, "POLL", 0.005)
-    door = GuardedDoor(file(tmp_path, entry()), NOBODY, SystemClock())
-    panel = panels.small()
-    async with (
-        http.serving(panel, Address("127.0.0.1", 0), door=door) as server,
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
-        asyncio.timeout(10),
-    ):
-        answer = await session.get(f"{server.url}/api/v1/watch")
-        file(tmp_path, entry(more='regions = ["elsewhere"]'))
-        await door.look()
-        lines: list[bytes] = []
-        while b": still here\n" not in lines[-4:]:
-            lines.append(await answer.content.readline())
-        test_watch.happen(panel, 3)
-        while f"id: {panel.history[-1].seq}\n".encode() not in lines:
-            lines.append(await answer.content.readline())
-        assert not [one for one in lines if one.startswith(b"data")]
-        answer.close()
