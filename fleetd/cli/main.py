@@ -72,6 +72,7 @@ def fleetctl(ctx: click.Context, **given: Any) -> None:  # noqa: ANN401 -- the g
       fleetctl plan --offline fleet/      what would be done, and in which order?
     With one:
       fleetctl tree                       how is it, and since when?
+      fleetctl incidents                  what has failed, and what suffers from it?
       fleetctl why cluster hv             what does it wait for, down to the cause?
       fleetctl plan fleet/                what would these documents do?
       fleetctl apply fleet/               hand them over
@@ -229,6 +230,22 @@ def why(within: Frame, kind: str, name: str | None) -> None:
       fleetctl why cloud/prod
     """  # noqa: D301 -- click wants the sign itself
     _call("why", within, kind=kind, name=name)
+
+
+@fleetctl.command()
+@click.option("--region", help="Only this region.")
+@frame.framed(*OUTPUTS, offline=False)
+def incidents(within: Frame, region: str | None) -> None:
+    """List what has failed: each failure once, at its cause, the worst first.
+
+    Says since when, and how many things are not Ready because of it; what only waits for others is
+    none of its own. -o wide adds their names, and what to do where somebody wrote that down.
+
+    \b
+    Example:
+      fleetctl incidents --region eu-1 -o wide
+    """  # noqa: D301 -- click wants the sign itself
+    _call("incidents", within, region=region)
 
 
 @fleetctl.command()

@@ -28,6 +28,7 @@ def test_version_and_help(program: str) -> None:
 COMMANDS = (
     *("validate", "render", "plan", "apply", "diff", "tree", "get", "describe", "why", "events"),
     *("pause", "resume", "approve", "reject", "retire", "credentials", "rehearse", "completion"),
+    "incidents",
 )
 
 

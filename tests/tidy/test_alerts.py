@@ -128,7 +128,7 @@ def test_the_commands_of_a_runbook_are_real(book: Path) -> None:
 def test_a_command_that_does_not_exist_is_found() -> None:
     """Unknown commands, options, and arguments that lack or are too many."""
     for line in (
-        "fleetctl incidents",
+        "fleetctl disasters",
         "fleetctl credentials --zone a",
         "fleetctl pause region eu-1",
         "fleetctl approve",
