@@ -18,6 +18,23 @@ export class Unreachable extends Error {
   }
 }
 
+/** Called with what the daemon says when it does not know who asks. */
+const strangers = new Set();
+export function onStranger(callback) {
+  strangers.add(callback);
+  return () => strangers.delete(callback);
+}
+
+/** What a browser's session sends along with a write, so that no other page can write for it. */
+let mark = null;
+
+/** Who the daemon says we are. */
+export async function whoami() {
+  const told = await get("/api/v1/whoami");
+  mark = told.csrf;
+  return told;
+}
+
 const KEPT_MAX = 60;
 const kept = new Map();
 
@@ -35,6 +52,7 @@ async function problem(response) {
   try {
     body = await response.json();
   } catch { /* not ours; the status must do */ }
+  if (response.status === 401) for (const one of strangers) one(body);
   return new Problem(response.status, body);
 }
 
@@ -54,14 +72,15 @@ export async function get(path, signal) {
 }
 
 /** Tells the daemon something. */
-export async function post(path, body) {
-  const response = await ask(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw await problem(response);
-  return response.json();
+export async function post(path, body, again = true) {
+  const headers = { "Content-Type": "application/json" };
+  if (mark) headers["X-CSRF-Token"] = mark;
+  const response = await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+  if (response.ok) return response.json();
+  const refused = await problem(response);
+  if (refused.code !== "csrf" || !again) throw refused;
+  await whoami(); // somebody logged in anew, in another tab
+  return post(path, body, false);
 }
 
 export function query(parts) {

@@ -26,7 +26,7 @@ function start() {
     // A browser gives up for good when the answer was not a stream; we do not.
     if (source.readyState === EventSource.CLOSED) {
       source = null;
-      setTimeout(start, 5000);
+      setTimeout(() => { if (listeners.size) start(); }, 5000);
     }
   };
   const heard = (message) => {

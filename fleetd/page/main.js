@@ -1,8 +1,10 @@
 // The frame around the views: where to go, where one is, whether the daemon is heard.
 
 import { html, render, useEffect, useErrorBoundary, useMemo, useRef, useState } from "./vendor/preact.js";
+import { onStranger, whoami } from "./api.js";
 import { useGet, usePlace } from "./hooks.js";
 import { connection } from "./live.js";
+import { Entrance, Me } from "./entrance.js";
 import { Search } from "./search.js";
 import { Help } from "./help.js";
 import { Capacity } from "./views/capacity.js";
@@ -27,7 +29,19 @@ export const PLACES = [
   ["Capacity", "capacity", "k"],
 ];
 
-function App() {
+/** What is asked for while nobody is known would only be refused. */
+function Page() {
+  const [me, setMe] = useState(null);
+  const [refused, setRefused] = useState(null);
+  useEffect(() => {
+    const stop = onStranger(setRefused);
+    whoami().then(setMe, () => { /* the views say what is wrong */ });
+    return stop;
+  }, []);
+  return refused ? html`<${Entrance} refused=${refused} />` : html`<${App} me=${me} />`;
+}
+
+function App({ me }) {
   const here = usePlace();
   const [over, setOver] = useState(null);
   const main = useRef(null);
@@ -47,6 +61,7 @@ function App() {
         <span>Find anything by name</span> <kbd>/</kbd>
       </button>
       <${Connection} />
+      <${Me} me=${me} />
       <button class="plain" onClick=${turn} title="light or dark" aria-label="Switch between light and dark">◑</button>
       <button class="plain" onClick=${() => setOver("help")} title="keys and signs" aria-label="Keys and signs">?</button>
     </header>
@@ -119,4 +134,4 @@ function useKeys(over, setOver) {
 
 const root = document.getElementById("app");
 root.textContent = "";
-render(html`<${App} />`, root);
+render(html`<${Page} />`, root);

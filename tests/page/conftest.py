@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # `make test` does without a browser
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is driven, nothing else in this process has a loop
 def browser() -> "Generator[Browser]":
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- see above
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from fleetd.settings import Address
 from fleetd.store.base import Recorded
 from fleetd.surface import http
+from fleetd.surface.door import Door
 from fleetd.surface.panel import Tally
 from fleetd.vocabulary import Event, Hold, HoldReason, Truth
 from tests.surface import panels
@@ -46,14 +47,15 @@ class Stage:
 
 
 @contextlib.contextmanager
-def on(panel: FakePanel) -> Generator[Stage]:
+def on(panel: FakePanel, *, port: int = 0, door: Door | None = None) -> Generator[Stage]:
     desk = FakeDesk(waiting={APPROVAL: [panels.CLUSTER]}, orphans=[panels.CLUSTER])
     loop = asyncio.new_event_loop()
     address: list[str] = []
     up, end = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        async with http.serving(panel, Address("127.0.0.1", 0), desk=desk) as server:
+        here = Address("127.0.0.1", port)
+        async with http.serving(panel, here, desk=desk, door=door) as server:
             address.append(server.url)
             up.set()
             await end.wait()

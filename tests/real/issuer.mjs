@@ -63,7 +63,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   },
 });
 
-const head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Issuer</title><h1>Issuer</h1>';
+const head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Issuer</title><link rel="icon" href="data:,"><h1>Issuer</h1>';
 
 provider.use(async (ctx, next) => {
   if (!ctx.path.startsWith('/people/')) return next();
