@@ -39,6 +39,9 @@ def show(frame: Frame, place: Path) -> None:
             told = ", ".join(f"{key}={value}" for key, value in sorted(one["told"].items()))
             result = results.get(one["n"], "unknown")
             table.add_row(one["at"][:19], one["who"], one["what"], result, told)
+        elif one["kind"] == "refused":
+            left = f"{one['left']} more were not kept" if one["left"] else ""
+            table.add_row(one["at"][:19], one["who"], one["what"], one["code"], left)
     output.table(table)
 
 

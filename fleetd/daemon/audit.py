@@ -22,6 +22,7 @@ import structlog
 from fleetd import errors, secrets
 from fleetd.clock import Clock
 from fleetd.surface.answering import Said
+from fleetd.surface.door import Buckets, Rate
 
 _log = structlog.stdlib.get_logger("fleetd.audit")
 
@@ -31,6 +32,9 @@ HEAD = "head"
 FULL = 16 * 1024 * 1024
 """Bytes after which a new file is begun."""
 START = "0" * 64
+OF_ONE, OF_ALL = Rate(1 / 60, 10), Rate(1 / 10, 100)
+"""Refusals that are kept: of one caller, and of all together some 4 MB a day."""
+PATH_MAX = 300
 _encode = msgspec.json.Encoder(order="sorted", enc_hook=str).encode
 
 
@@ -124,6 +128,8 @@ class Log:
         self._writing = asyncio.Lock()
         self._at = Head(0, START)
         self._broken = ""
+        self._of_one, self._of_all = Buckets(OF_ONE, clock), Buckets(OF_ALL, clock)
+        self._left = 0
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._mend()
@@ -166,6 +172,26 @@ class Log:
     async def end(self, number: int, result: str, plan: str) -> None:
         """How it came out: `done`, or the code of a problem."""
         await self._append({"kind": "result", "of": number, "result": result, "plan": plan})
+
+    async def refused(self, said: Said, code: str) -> None:
+        """That somebody wanted more than they may, and how many such lines were left out before
+        it: whoever is refused must not be able to fill the disk. Raises Bad."""
+        if self._of_one.take(f"{said.how}:{said.who}") or self._of_all.take(""):
+            self._left += 1
+            return
+        left, self._left = self._left, 0
+        await self._append(
+            {
+                "kind": "refused",
+                "who": said.who,
+                "how": said.how,
+                "what": said.what,
+                "path": secrets.scrub(said.path)[:PATH_MAX],
+                "code": code,
+                "left": left,
+                "request": said.request,
+            }
+        )
 
     async def _append(self, content: Mapping[str, Any]) -> int:
         async with self._writing:

@@ -65,6 +65,10 @@ class Audit(Protocol):
 
     async def end(self, number: int, result: str, plan: str) -> None: ...
 
+    async def refused(self, said: Said, code: str) -> None:
+        """Somebody known wanted more than they may. Not every one of a flood is kept."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
@@ -86,7 +90,8 @@ def respond(route: Route, house: House) -> Respond:
         asked = await _asked(route, house, request, caller)
         assert route.handler is not None  # noqa: S101 -- the server answers the others itself
         if route.writes and house.audit is not None:
-            shape = await _audited(route.handler, asked, house.audit, _said(route, request, asked))
+            said = _said(route, request, caller, asked.who, asking.gist(asked.given))
+            shape = await _audited(route.handler, asked, house.audit, said)
         else:
             shape = await route.handler(asked)
         return await as_json(request, shape)
@@ -114,13 +119,15 @@ async def _audited(handler: Handler, asked: Asked, log: Audit, said: Said) -> An
     return shape
 
 
-def _said(route: Route, request: web.Request, asked: Asked) -> Said:
+def _said(
+    route: Route, request: web.Request, caller: Identity, who: str, told: Mapping[str, Any]
+) -> Said:
     return Said(
-        who=asked.who,
-        how=asked.caller.how,
+        who=who,
+        how=caller.how,
         what=route.name,
         path=request.path,
-        told=asking.gist(asked.given),
+        told=told,
         request=request.get(NAME, ""),
     )
 
@@ -140,9 +147,14 @@ async def admit(route: Route, house: House, request: web.Request) -> Identity:
         raise
     request[CALLER] = caller
     limit(house.buckets, f"{caller.how}:{caller.name}")
-    _check_role(route, caller)
-    if route.writes:
-        _check_origin(request, house.door, caller)
+    try:
+        _check_rights(route, house.door, request, caller)
+    except problems.Refused as refused:
+        if house.audit is not None:
+            said = _said(route, request, caller, caller.name, {})
+            with contextlib.suppress(errors.FleetError):
+                await house.audit.refused(said, refused.code)
+        raise
     return caller
 
 
@@ -150,17 +162,19 @@ async def readmit(route: Route, house: House, request: web.Request) -> Identity:
     """Who is being answered already, as they are known now: an answer that goes on for hours does
     not outlive a right. Raises Refused."""
     caller = await house.door.identify(knock(request, house.door, route))
-    _check_role(route, caller)
+    _check_rights(route, house.door, request, caller)
     return caller
 
 
-def _check_role(route: Route, caller: Identity) -> None:
+def _check_rights(route: Route, door: Door, request: web.Request, caller: Identity) -> None:
     if caller.role < route.role:
         raise problems.Refused(
             "forbidden", f"this needs the role {route.role.word}, and you are {caller.role.word}"
         )
     if route.scope is Scope.FLEET and caller.regions is not None:
         raise problems.Refused("forbidden", "this is for callers that are not limited to regions")
+    if route.writes:
+        _check_origin(request, door, caller)
 
 
 def knock(request: web.Request, door: Door, route: Route) -> Knock:

@@ -5,9 +5,11 @@ All reading goes through this, so that no list, count, guess or neighbour can te
 may not know. Made once for each set of regions and each topology, not for each request.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, cast
 
 from fleetd.plan.capacity import Capacity
@@ -20,6 +22,8 @@ from fleetd.vocabulary import Condition, Observation, Plan
 from topology.catalogue import Component
 from topology.resource import Ref, Resource, Topology
 
+ELSEWHERE = "something outside of your regions"
+_NAMES = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*)/([a-z0-9](?:[\w.-]*\w)?)")
 KEPT = 64
 """Sets of regions whose topology is kept."""
 
@@ -57,11 +61,19 @@ class Views:
 
 
 def _within(whole: Topology, regions: frozenset[str]) -> Topology:
-    resources = {ref: one for ref, one in whole.resources.items() if one.region in regions}
+    found = {ref: one for ref, one in whole.resources.items() if one.region in regions}
+    resources = {ref: _cut(one, found) for ref, one in found.items()}
     edges = tuple(
         edge for edge in whole.edges if edge.source in resources and edge.target in resources
     )
     return Topology(digest=whole.digest, resources=resources, edges=edges)
+
+
+def _cut(one: Resource, known: Container[Ref]) -> Resource:
+    """A thing without what it needs elsewhere."""
+    if all(need in known for need in one.needs):
+        return one
+    return replace(one, needs=frozenset(need for need in one.needs if need in known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,11 @@ class Narrow:
 
     def orphans(self) -> Mapping[Ref, Resource]:
         found = self.whole.orphans().items()
-        return {ref: one for ref, one in found if one.region in self.regions}
+        return {
+            ref: _cut(one, self.inside.resources)
+            for ref, one in found
+            if one.region in self.regions
+        }
 
     def retired(self) -> frozenset[Ref]:
         return self.whole.retired() & self.orphans().keys()
@@ -107,7 +123,30 @@ class Narrow:
         return self.whole.component(kind)
 
     def why(self, ref: Ref) -> Answer:
-        return self.whole.why(ref)
+        """The way to the cause ends where the regions end, and no sentence names what is beyond."""
+        found = self.whole.why(ref)
+        links = tuple(takewhile(lambda link: self.sees(link.ref), found.chain))
+        chain = tuple(replace(link, text=self._told(link.text)) for link in links)
+        cut = len(chain) < len(found.chain)
+        last = chain[-1].ref if chain else ref
+        return replace(
+            found,
+            chain=chain,
+            cause=last if last != ref else None,
+            advice="" if cut else self._told(found.advice),
+            beside="" if cut else self._told(found.beside),
+            also=() if cut else tuple(one for one in found.also if self.sees(one)),
+        )
+
+    def _told(self, text: str) -> str:
+        resources, orphans = self.whole.topology().resources, self.whole.orphans()
+
+        def hidden(found: re.Match[str]) -> str:
+            ref = Ref(found[1], found[2])
+            known = ref in resources or ref in orphans
+            return ELSEWHERE if known and not self.sees(ref) else found[0]
+
+        return _NAMES.sub(hidden, text)
 
     def incidents(self) -> Report:
         """What else is affected outside of the regions is not counted either."""
