@@ -62,12 +62,16 @@ class Mishaps:
         return self._done + self._world.mishaps.asked
 
     def plan(self, lines: Sequence[Line]) -> None:
-        """Check all of them, then set their timers."""
+        """Check all of them, then set their timers, which count from the world's beginning."""
+        self._plan(lines, -self._world.elapsed())
+
+    def plan_from_now(self, lines: Sequence[Line]) -> None:
+        self._plan(lines, 0.0)
+
+    def _plan(self, lines: Sequence[Line], later: float) -> None:
         self.check(lines)
         for line in lines:
-            self._world.after(
-                line.at.total_seconds() - self._world.elapsed(), lambda line=line: self.begin(line)
-            )
+            self._world.after(line.at.total_seconds() + later, lambda line=line: self.begin(line))
 
     def check(self, lines: Sequence[Line]) -> None:
         """Raises ScriptError for the first that names something the world does not have."""

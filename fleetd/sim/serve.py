@@ -32,6 +32,7 @@ from fleetd.sim.loop import PacedLoop
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.world import HttpRequest, Service, World
 from topology import read
+from topology.documents import base
 from topology.resource import Topology
 
 BMC_PORT = 8000
@@ -81,7 +82,8 @@ class ByToken:
 
 
 class Faults:
-    """`POST /faults` with a line: it begins now. `mend` ends what would last for ever."""
+    """`POST /faults` with a line: it begins now, or with `at 12m:` in twelve minutes of the world's
+    time. `mend` ends what would last for ever."""
 
     def __init__(self, mishaps: Mishaps) -> None:
         self._mishaps = mishaps
@@ -95,10 +97,16 @@ class Faults:
             over = "\n".join(str(line).partition(": ")[2] for line in self._mishaps.mend())
             return Response(status=200, body=f"no longer:\n{over}\n".encode() if over else NONE)
         try:
-            self._mishaps.begin(script.read(text if text.startswith("at ") else f"at 0: {text}"))
+            line = script.read(text if text.startswith("at ") else f"at 0: {text}")
+            if line.at:
+                self._mishaps.plan_from_now([line])
+                told = f"it begins in {base.show_duration(line.at)}"
+            else:
+                self._mishaps.begin(line)
+                told = "it begins"
         except script.ScriptError as cause:
             return Response(status=400, body=f"{cause}\n".encode())
-        return Response(status=200, body=b"it begins\n")
+        return Response(status=200, body=f"{told}\n".encode())
 
 
 class Site:

@@ -1,5 +1,6 @@
 """The demo: what it offers, what it shows, and how it ends when something is wrong."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -70,6 +71,33 @@ def test_what_was_broken_is_mended_over_the_wire() -> None:
     begun, mended, nothing = loop.run(story())
     assert (begun, mended) == ("it begins\n", "no longer:\nbmc r1-s01 unreachable\n")
     assert nothing.startswith("nothing is broken")
+
+
+def test_what_is_to_break_later_breaks_later() -> None:
+    """`at` counts from the moment at which it is said, and a thing that is not there is refused."""
+
+    async def story() -> list[str]:
+        faults = serve.Faults(mishaps())
+        answers: list[str] = []
+
+        def say(text: bytes) -> None:
+            answer = faults.handle(Request(method="POST", path="/", body=text), {})
+            assert isinstance(answer, Response)
+            answers.append(answer.body.decode())
+
+        await asyncio.sleep(3600)
+        say(b"at 12m: bmc r1-s01 unreachable")
+        say(b"mend")
+        await asyncio.sleep(721)
+        say(b"mend")
+        say(b"at 12m: bmc nobody unreachable")
+        return answers
+
+    said, early, late, wrong = loop.run(story())
+    assert said == "it begins in 12m\n"
+    assert early.startswith("nothing is broken")
+    assert late == "no longer:\nbmc r1-s01 unreachable\n"
+    assert "nobody" in wrong
 
 
 def test_documents_with_a_problem_end_it(tmp_path: Path) -> None:
