@@ -16,6 +16,7 @@ from fleetd.daemon import audit
 from fleetd.daemon.access import tokens
 from fleetd.daemon.access.guard import GuardedDoor
 from fleetd.daemon.audit import Log
+from fleetd.plan.why import Answer, Link
 from fleetd.settings import Address
 from fleetd.surface import http, reach
 from fleetd.vocabulary import Observation, Truth
@@ -110,6 +111,35 @@ def test_why_ends_where_the_regions_end(ref: Ref) -> None:
     assert found.chain[-1].ref == panels.CLUSTER
     both = reach.Views(panel).of(frozenset({"eu-1", "eu-2"})).why(ref)
     assert both == panel.why(ref)
+
+
+class Telling(FakePanel):
+    """Whose reasons name the other region in every place there is."""
+
+    def why(self, ref: Ref) -> Answer:
+        text = f"{ref} waits, and {THEIRS} too"
+        return Answer(
+            ref=ref,
+            ready=False,
+            chain=(Link(ref=ref, text=text), *self.more),
+            cause=THEIRS,
+            advice=f"Look at {THEIRS}.",
+            beside=f"Beside it {THEIRS} and {panels.POOL} fail.",
+            also=(panels.POOL, THEIRS),
+        )
+
+    more: tuple[Link, ...] = ()
+
+
+@pytest.mark.parametrize("more", [(), (Link(ref=THEIRS, text=f"{THEIRS} is broken"),)])
+def test_no_part_of_an_answer_names_another_region(more: tuple[Link, ...]) -> None:
+    """Neither cause, advice, what fails beside it, nor their sentences; what is one's own stays."""
+    panel = Telling(want=two_regions().want)
+    panel.more = more
+    found = reach.Views(panel).of(frozenset({"eu-1"})).why(panels.CLUSTER)
+    assert "theirs" not in repr(found) + found.paragraph
+    assert found.also == (() if more else (panels.POOL,))
+    assert found.cause is None
 
 
 async def test_describe_names_nothing_of_other_regions(tmp_path: Path) -> None:
