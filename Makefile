@@ -14,7 +14,8 @@ help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: $(STAMP)  ## a simulated region comes up before your eyes; ONCE=1 ends when it is Ready
-	@$(BIN)/python -m fleetd.sim.demo $(if $(ONCE),--once)
+	@$(BIN)/python -m fleetd.sim.demo $(if $(ONCE),--once) \
+	  --prometheus "$$($(BIN)/python -m tests.real.build --where prometheus)"
 
 test: $(STAMP)  ## all tests that need nothing but Python
 	$(BIN)/pytest -q -n $(WORKERS) -m "not real"

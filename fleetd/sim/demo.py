@@ -5,13 +5,15 @@ Two processes that talk over loopback: the simulated world (`fleetd.sim.serve`) 
 both in a time that runs faster than life. Nothing is recorded: what is shown is what the daemon
 answers, here and on its web page. When the region is Ready, a walk leads through three failures
 (`fleetd.sim.walk`), others are offered as commands to try, and the tree goes on to show what they
-do. Whatever ends the demo, it takes both processes and its folder along.
+do. A Prometheus, where there is one, watches it with the project's rules. Whatever ends the demo,
+it takes the processes and its folder along.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +33,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetd import clock
-from fleetd.sim import serve
+from fleetd.sim import serve, watcher
 from fleetd.sim import walk as walking
 from fleetd.sim.walk import Failure
 from topology import read
@@ -47,6 +49,8 @@ LIMIT = 300.0
 """Seconds until the demo gives up."""
 SILENCE = 30.0
 """Seconds for which the daemon may give no answer on a busy machine."""
+START = 20.0
+"""Seconds for Prometheus to listen."""
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _time = clock.SystemClock()
@@ -69,13 +73,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--pace", type=float, default=PACE)
     parser.add_argument("--documents", type=Path, default=EXAMPLE)
+    parser.add_argument("--prometheus", default="", help="the program; that of the PATH if empty")
     given = parser.parse_args()
     for number in ENDINGS:
         signal.signal(number, _leave)
     with tempfile.TemporaryDirectory(prefix="fleetd-demo-") as folder:
         demo = Demo(Path(folder), given.documents.absolute(), given.seed, given.pace)
         try:
-            return demo.run(once=given.once, walk=given.walk)
+            return demo.run(once=given.once, walk=given.walk, prometheus=given.prometheus)
         except KeyboardInterrupt:
             return 130 if given.once else 0
         except Trouble as trouble:
@@ -101,15 +106,17 @@ class Demo:
         self._pace = pace
         self._since = _time.now().timestamp()
         self._console = Console()
-        self._processes: list[subprocess.Popen[str]] = []
+        self._processes: dict[str, subprocess.Popen[str]] = {}
 
-    def run(self, *, once: bool, walk: bool) -> int:
+    def run(self, *, once: bool, walk: bool, prometheus: str = "") -> int:
         topology = read.read([self._documents]).topology
         world = self._start_world()
         url = self._start_daemon(world)
         self._console.print(
             f"fleetd serves [bold]{url}[/], on a world simulated with seed {self._seed}"
         )
+        if not once:
+            self._console.print(self._watched(url, prometheus), soft_wrap=True, highlight=False)
         if not once and not walk and _can_show_pages():
             webbrowser.open(url)
         started = _time.monotonic()
@@ -130,11 +137,12 @@ class Demo:
         return 0
 
     def end(self) -> None:
-        """By their ids, the daemon first."""
-        for process in reversed(self._processes):
+        """By their ids, the world last."""
+        started = [*reversed(self._processes.values())]
+        for process in started:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        for process in reversed(self._processes):
+        for process in started:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(15)
             if process.poll() is None:
@@ -143,11 +151,11 @@ class Demo:
             if process.stdout is not None:
                 process.stdout.close()
 
-    def _start(self, name: str, args: list[str]) -> "subprocess.Popen[str]":
+    def _start(self, name: str, command: list[str]) -> "subprocess.Popen[str]":
         clean = {key: value for key, value in os.environ.items() if not key.startswith("FLEETD_")}
         with (self._folder / f"{name}.log").open("w") as log:
             process = subprocess.Popen(  # noqa: S603 - our own programs
-                [sys.executable, "-m", *args],
+                command,
                 cwd=ROOT,
                 env=clean,
                 stdout=subprocess.PIPE if name == "world" else log,
@@ -156,14 +164,28 @@ class Demo:
                 # Ctrl-C is for this process; it then ends the others by their ids.
                 start_new_session=True,
             )
-        self._processes.append(process)
+        self._processes[name] = process
         return process
+
+    def _watched(self, url: str, prometheus: str) -> str:
+        """Have it watched; a line that says by whom."""
+        program = shutil.which(prometheus or "prometheus")
+        if program is None:
+            return "no Prometheus is installed or built (make parts PART=prometheus): no alerts"
+        (self._folder / "prometheus.yml").write_text(watcher.config(url, ROOT), "utf-8")
+        process = self._start("prometheus", [program, *watcher.arguments(self._folder)])
+        deadline = _time.monotonic() + START
+        while _time.monotonic() < deadline and process.poll() is None:
+            if found := watcher.address((self._folder / "prometheus.log").read_text("utf-8")):
+                return f"Prometheus ({program}) watches it with our rules: {found}/api/v1/alerts"
+            clock.block(clock.seconds(0.1))
+        return f"{program} does not start: no alerts\n{self._said('prometheus')}"
 
     def _start_world(self) -> dict[str, str]:
         process = self._start(
             "world",
             [
-                *("fleetd.sim.serve", "--documents", str(self._documents)),
+                *(sys.executable, "-m", "fleetd.sim.serve", "--documents", str(self._documents)),
                 *("--folder", str(self._folder), "--seed", str(self._seed)),
                 *("--pace", str(self._pace), "--since", str(self._since)),
             ],
@@ -177,7 +199,7 @@ class Demo:
         process = self._start(
             "daemon",
             [
-                *("fleetd", "serve", "--documents", world["documents"]),
+                *(sys.executable, "-m", "fleetd", "serve", "--documents", world["documents"]),
                 *("--state", str(self._folder / "state"), "--listen", "127.0.0.1:0"),
                 *("--log-format", "json", "--pace", str(self._pace)),
                 *("--pace-since", str(self._since), "--execute-rate", "500"),
@@ -223,8 +245,8 @@ class Demo:
         raise Trouble(f"not Ready after {LIMIT:.0f} s:\n{told}")
 
     def _check_alive(self) -> None:
-        for process, name in zip(self._processes, ("world", "daemon"), strict=True):
-            if process.poll() is not None:
+        for name in ("world", "daemon"):
+            if self._processes[name].poll() is not None:
                 raise Trouble(f"the {name} ended:\n{self._said(name)}")
 
     def _walk(self, url: str, world: str, topology: Topology, *, alone: bool) -> None:

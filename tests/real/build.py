@@ -322,7 +322,12 @@ def build_all(names: list[str], say: IO[str]) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make parts", description="builds the real servers")
     parser.add_argument("part", nargs="*", help="a part or a program; all if none is named")
-    names: list[str] = parser.parse_args().part
+    parser.add_argument("--where", metavar="PROGRAM", help="print where one is, if it is built")
+    given = parser.parse_args()
+    names: list[str] = given.part
+    if given.where:
+        print(*(one.path for one in programs() if one.name == given.where and one.path.is_file()))
+        return 0
     try:
         failed = build_all(names, sys.stdout)
         there = [one.name for one in chosen(names) if one.path.exists()]

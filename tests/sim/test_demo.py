@@ -120,6 +120,7 @@ def test_whatever_ends_it_nothing_stays(number: signal.Signals, tmp_path: Path) 
     timer = threading.Timer(90, process.kill)
     timer.start()
     assert process.stdout.readline().startswith("fleetd serves ")
+    assert process.stdout.readline().startswith("no Prometheus is installed or built")
     children = below(process.pid)
     process.send_signal(number)
     process.communicate(timeout=60)
@@ -135,7 +136,8 @@ def run(*args: str, folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "fleetd.sim.demo", *args],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
+        # No Prometheus of this machine, if there is one.
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1", "PATH": ""},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
