@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import tempfile
 import threading
 from collections.abc import Callable, Generator
@@ -47,7 +48,13 @@ class Stage:
 
 
 @contextlib.contextmanager
-def on(panel: FakePanel, *, port: int = 0, door: Door | None = None) -> Generator[Stage]:
+def on(
+    panel: FakePanel,
+    *,
+    port: int = 0,
+    door: Door | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Generator[Stage]:
     desk = FakeDesk(waiting={APPROVAL: [panels.CLUSTER]}, orphans=[panels.CLUSTER])
     loop = asyncio.new_event_loop()
     address: list[str] = []
@@ -55,10 +62,12 @@ def on(panel: FakePanel, *, port: int = 0, door: Door | None = None) -> Generato
 
     async def serve() -> None:
         here = Address("127.0.0.1", port)
-        async with http.serving(panel, here, desk=desk, door=door) as server:
+        async with http.serving(panel, here, desk=desk, door=door, tls=tls) as server:
             address.append(server.url)
             up.set()
             await end.wait()
+        if tls is not None:
+            await asyncio.sleep(0.25)  # both sides say goodbye before such a connection is closed
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()

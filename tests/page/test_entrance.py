@@ -8,13 +8,15 @@ import pytest
 pytest.importorskip("playwright", reason="playwright is not installed: make test-real does it")
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from fleetd.clock import SystemClock
 from fleetd.daemon.access.guard import GuardedDoor
+from fleetd.daemon.access.tls import Tls
 from tests.page import stage
 from tests.page.stage import APPROVAL, Stage
 from tests.real import issuer
+from tests.real.certs import Authority
 from tests.real.process import free_ports
 from tests.real.test_login import rules
 from tests.surface import panels
@@ -100,6 +102,39 @@ def test_a_session_that_ends_shows_the_entrance(
     page.get_by_role("link", name="Capacity").click()
     expect(page.get_by_role("link", name="Log in")).to_be_visible()
     refused_only(complaints)
+
+
+def test_a_browser_keeps_the_cookie_of_https(browser: Browser, tmp_path: Path) -> None:
+    """The one that only this host can set, which browsers take over https alone; and who comes by
+    a link from elsewhere is logged in although other sites cannot send it."""
+    (port,) = free_ports(1)
+    url, pair = f"https://127.0.0.1:{port}", Authority(tmp_path, "ca").server("fleetd")
+    tls = Tls(pair.certificate, pair.key, None).context
+    with (
+        issuer.running(tmp_path, url) as real,
+        stage.on(
+            stage.small(),
+            port=port,
+            door=GuardedDoor(rules(tmp_path, real.url, url), NOBODY, SystemClock()),
+            tls=tls,
+        ),
+    ):
+        context = browser.new_context(ignore_https_errors=True)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.goto(url)
+        page.get_by_role("link", name="Log in").click()
+        page.get_by_label("Name").fill("ada")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.locator(".me")).to_contain_text("ada operator")
+        # Cookies know no ports, so those of the issuer are of the same host.
+        (kept,) = (one for one in context.cookies(url) if "fleetd" in one.get("name", ""))
+        told = [kept.get(name) for name in ("name", "secure", "httpOnly", "sameSite", "path")]
+        assert told == ["__Host-fleetd", True, True, "Strict", "/"]
+        page.goto(f'data:text/html,<a href="{url}/%23/capacity">from elsewhere</a>')
+        page.get_by_role("link").click()
+        expect(page.locator(".me")).to_contain_text("ada operator")
+        context.close()
 
 
 def test_where_nobody_logs_in_with_a_browser(
