@@ -87,9 +87,12 @@ async def _cache(accesses: list[Secret]) -> dict[str, float]:
 
 
 async def _idle(accesses: list[Secret], count: int) -> dict[str, float]:
+    """Watches as a cache has them: from the version of a list on."""
     transport = HttpTransport(config.read(accesses[0]))
-    asked = Request(method="GET", path="/api/v1/configmaps", query={"watch": "1"})
-    await transport.send(Request(method="GET", path="/version"))
+    path = "/api/v1/configmaps"
+    listed = await transport.send(Request(method="GET", path=path, query={"limit": "1"}))
+    version = json.loads(listed.body)["metadata"]["resourceVersion"]
+    asked = Request(method="GET", path=path, query={"watch": "1", "resourceVersion": version})
 
     async def watch() -> None:
         async for _ in transport.lines(asked):

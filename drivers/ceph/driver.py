@@ -95,6 +95,8 @@ class CephDriver(ObjectDriver):
         match want.ref.kind:
             case "cephcluster":
                 return await self._mons(want)
+            case "cephpool" if not want.absent:
+                return await self._silence(want)
             case "cephclient":
                 return {"credentials": reading.generations(seen.get("objects") or ())}
             case "arbiter":
@@ -121,6 +123,14 @@ class CephDriver(ObjectDriver):
                 if live is None or not reading.ready(live):
                     down.append(f"{labels.get('mon', pod['metadata']['name'])} on {node}")
         return {"mons": count, "monsDown": sorted(down)}
+
+    async def _silence(self, want: Resource) -> Facts:
+        """Rook leaves a pool Ready while Ceph does not answer, and then nobody can use it."""
+        cluster = await self.read(
+            want, want.backend, CEPH_CLUSTER, manifests.CLUSTER, manifests.NAMESPACE
+        )
+        silent = reading.silent(inside(cluster, "status", "ceph"))
+        return {"ceph": "silent"} if silent else {}
 
     async def _rights_missing(self, want: Resource) -> int:
         """How many of the rights that the arbiter operator checks the account does not have."""
@@ -306,7 +316,7 @@ def _details(seen: Facts) -> str:
         count = inside(seen, "observed")["mons"]
         parts.append(f"{len(down)} of {count} mons down ({', '.join(down)})")
     parts += [str(one.get("message", "")) for name, one in found.items() if name != "error"]
-    if "error" in found:
+    if reading.silent(inside(seen, "status", "ceph")):
         parts.append("Ceph does not answer")
     return "; ".join(part for part in parts if part)
 

@@ -25,6 +25,11 @@ def ready(node: Facts) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in held)
 
 
+def silent(ceph: Facts) -> bool:
+    """Whether Rook asked Ceph how it is and got no answer."""
+    return "error" in inside(ceph, "details")
+
+
 def last_change(status: Facts) -> str:
     """When a condition changed last; empty if there is none."""
     held = members(status, "conditions")

@@ -100,12 +100,18 @@ def watched(example: str, fault: Callable[[Region], Undo]) -> Watch:
 
 
 _STORES = ("cp", "hv", "mgmt", "st")
+_POOLS = ("images", "vms", "volumes")
 
 
 @pytest.mark.parametrize(
     ("fault", "cause", "severity", "affected"),
     [
-        (no_quorum, ("cephcluster/st", "CephError"), "warning", {"region/eu-1"}),
+        (
+            no_quorum,
+            ("cephcluster/st", "CephError"),
+            "critical",
+            {*(f"cephpool/st.{name}" for name in _POOLS), "cloud/prod", "region/eu-1"},
+        ),
         (
             sealed_for_good,
             ("openbao/mgmt", "Sealed"),

@@ -167,12 +167,18 @@ def test_no_upgrade_is_proposed_while_ceph_is_not_well() -> None:
 
 
 def test_a_lost_majority_is_told_with_its_hosts() -> None:
-    """Ceph itself is silent then; the message names the monitors and where they stand."""
+    """Ceph itself is silent then; the message names the monitors and where they stand. Its pools
+    are of no use, though Rook leaves them Ready."""
 
     async def act(on: Stage) -> None:
         await on.bring_up("cephcluster")
+        assert await on.road("cephpool", "st.vms") == "Ready"
         on.lose("s1", "s2")
         await asyncio.sleep(90)
+        pool = await on.observe("cephpool", "st.vms")
+        assert (pool.facts or {})["status"]["phase"] == "Ready"
+        told = on.driver.judge(on.want("cephpool", "st.vms"), pool)[0]
+        assert (told.truth, told.reason) == (Truth.FALSE, "CephSilent")
         seen = await on.observe("cephcluster")
         judged = on.driver.judge(on.want("cephcluster"), seen)[0]
         assert (judged.truth, judged.reason) == (Truth.FALSE, "CephError")
