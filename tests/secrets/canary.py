@@ -9,7 +9,7 @@ with `fleetd.secrets`: a harness that asks the filter what to look for finds not
 import base64
 import json
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 _JWT = (
@@ -80,18 +80,22 @@ class Leak(NamedTuple):
 
 def found(output: str | bytes, canaries: Iterable[str] = CANARIES) -> list[Leak]:
     """Every canary that shows in the output, and how."""
+    return search(output, {name: CANARIES[name] for name in canaries})
+
+
+def search(output: str | bytes, values: Mapping[str, str]) -> list[Leak]:
+    """Every value that shows in the output, and how."""
     text = output.decode("utf-8", "backslashreplace") if isinstance(output, bytes) else output
     leaks: list[Leak] = []
-    for name in canaries:
-        for encoding, needles in _needles(name).items():
+    for name, value in values.items():
+        for encoding, needles in _needles(value).items():
             if any(needle in text for needle in needles):
                 leaks.append(Leak(name, encoding))
     return leaks
 
 
-def _needles(name: str) -> dict[str, list[str]]:
-    """What betrays a canary: in base64 beside something else, its middle is enough."""
-    value = CANARIES[name]
+def _needles(value: str) -> dict[str, list[str]]:
+    """What betrays a value: in base64 beside something else, its middle is enough."""
     needles = {encoding: [encode(value)] for encoding, encode in ENCODINGS.items()}
     for encoding in ("basic auth", "basic auth, other user"):
         needles[encoding] = [needles[encoding][0].rstrip("=")[12:-3]]
