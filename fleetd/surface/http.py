@@ -22,6 +22,7 @@ from fleetd import clock, errors, secrets
 from fleetd.settings import Address
 from fleetd.surface import (
     answering,
+    crowd,
     etags,
     login,
     metrics,
@@ -101,8 +102,9 @@ async def serving(
         desk=desk,
         audit=audit,
     )
+    people = crowd.Crowd()
     runner = web.AppRunner(
-        application(house, metrics_token=metrics_token),
+        application(house, people, metrics_token=metrics_token),
         access_log=None,
         handle_signals=False,
         # Four times what is allowed, so that our own answer comes before the parser's.
@@ -110,8 +112,11 @@ async def serving(
         max_field_size=4 * HEADERS_MAX,
         # Nothing is read or written for long here; a slow reader must not hold up the end.
         shutdown_timeout=1.0,
+        # That is also how long it waits for the head of the first one.
+        keepalive_timeout=crowd.HEAD_WITHIN,
     )
     await runner.setup()
+    people.server = runner.server
     try:
         await _start(runner, address, tls)
         host, port = runner.addresses[0][:2]
@@ -129,17 +134,25 @@ async def _start(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | 
         ) from cause
 
 
-def application(house: House, *, metrics_token: secrets.Secret | None) -> web.Application:
+def application(
+    house: House, people: crowd.Crowd, *, metrics_token: secrets.Secret | None
+) -> web.Application:
     begun = int(house.views.panel.now().timestamp())
     ids = (f"{begun:x}-{number:x}" for number in itertools.count(1))
     figures = metrics.Metrics(house.views.panel)
     app = web.Application(
-        middlewares=[_counted(figures.requests), _identified(ids), _problems, _limits],
+        middlewares=[
+            people.around,
+            _counted(figures.requests),
+            _identified(ids),
+            _problems,
+            _limits,
+        ],
         client_max_size=BODY_MAX,
     )
     shown = [one for one in table.ROUTES if house.desk is not None or one.tag != "told"]
     feed = watch.Feed(house.views.panel)
-    app.cleanup_ctx.append(feed.running)
+    app.cleanup_ctx.extend([feed.running, people.running])
     app.on_shutdown.append(feed.end)
     own = _own(house, feed, shown, figures, metrics_token)
     allowed: dict[str, list[str]] = {}

@@ -49,6 +49,9 @@ shape of every answer: `GET /openapi.json`.
 - Answers to GET have an `ETag`; `If-None-Match` saves reading the same again.
 - `X-Request-Id` is taken over from the request, or made, and stands in log and audit.
 - A browser that logged in sends the `csrf` of `/api/v1/whoami` as `X-CSRF-Token` with all but GET.
+- The head of a request must come within 30 seconds, its body within 20. Who takes nothing of an
+  answer for 20 seconds is cut off. Of more than 4,000 connections, those go first that have asked
+  nothing for longest.
 """
 
 
