@@ -11,7 +11,8 @@ import asyncio
 import gzip
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import NamedTuple, cast
 
 from aiohttp import web
@@ -94,9 +95,15 @@ class Metrics:
         self._far: dict[str, BackendState] = {}
         self._ledger = float("-inf"), ""
         """When the ends of credentials were read, and of which topology."""
+        self._dates: tuple[tuple[float, str], ledger.Dates] | None = None
+        """What was read then."""
 
     async def answer(self, accept: str, encodings: str) -> Body:
-        """As the headers `Accept` and `Accept-Encoding` ask. Packing is done in a thread."""
+        """As the headers `Accept` and `Accept-Encoding` ask. Reading the ledger of a large fleet
+        and packing are done in a thread."""
+        if self._ledger_is_old():
+            mark = self._ledger
+            self._dates = mark, await asyncio.to_thread(self._read_ledger)
         openly = "application/openmetrics-text" in accept
         headers = {"Content-Type": OPEN if openly else PLAIN, "Vary": "Accept, Accept-Encoding"}
         pieces = self._pieces(openmetrics=openly)
@@ -106,6 +113,8 @@ class Metrics:
         return Body(pieces, headers)
 
     def render(self, *, openmetrics: bool = False) -> bytes:
+        if self._ledger_is_old():
+            self._dates = self._ledger, self._read_ledger()
         return b"".join(self._pieces(openmetrics=openmetrics))
 
     def _pieces(self, *, openmetrics: bool) -> list[bytes]:
@@ -126,7 +135,6 @@ class Metrics:
     def _refresh(self) -> None:
         if self._sheet.forget_secrets():
             self._marks, self._far, self._counted = {}, {}, None
-            self._ledger = float("-inf"), ""
         self._single()
         self._regions()
         self._backends()
@@ -249,18 +257,28 @@ class Metrics:
                 self._sheet.keep(declared, backends)
         self._far = backends
 
-    def _credentials(self) -> None:
-        source, topology = self._panel, self._panel.topology()
-        now = source.now().timestamp()
+    def _ledger_is_old(self) -> bool:
+        """If so it is to be read now, by who asked; others go on with what was read before."""
+        digest, now = self._panel.topology().digest, self._panel.now().timestamp()
         at, of = self._ledger
-        if 0 <= now - at < LEDGER_FRESH and of == topology.digest:
+        if 0 <= now - at < LEDGER_FRESH and of == digest:
+            return False
+        self._ledger = now, digest
+        return True
+
+    def _read_ledger(self) -> ledger.Dates:
+        source = self._panel
+        return ledger.dates(source.topology(), source.component, source.seen, now=source.now())
+
+    def _credentials(self) -> None:
+        if self._dates is None:
             return
-        self._ledger = mark = now, topology.digest
-        dates = ledger.dates(topology, source.component, source.seen, now=source.now())
-        for declared, found in ((f.EXPIRY, dates.ends), (f.ROTATION, dates.due)):
-            self._put(declared, mark, [(key, at.timestamp()) for key, at in found.items()])
-        keys = itertools.product(topology.regions, ledger.STATES)
-        self._put(f.CREDENTIALS, mark, [(key, dates.states[key]) for key in keys])
+        mark, dates = self._dates
+        sheet, regions = self._sheet, self._panel.topology().regions
+        sheet.put(f.EXPIRY, None, mark, lambda: _moments(dates.ends))
+        sheet.put(f.ROTATION, None, mark, lambda: _moments(dates.due))
+        keys = itertools.product(regions, ledger.STATES)
+        sheet.put(f.CREDENTIALS, None, mark, lambda: [(key, dates.states[key]) for key in keys])
 
     # What was done.
 
@@ -320,3 +338,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _packed(pieces: list[bytes]) -> bytes:
     return gzip.compress(b"".join(pieces), LEVEL, mtime=0)
+
+
+def _moments(found: Mapping[ledger.Named, datetime]) -> Samples:
+    return [(key, at.timestamp()) for key, at in found.items()]

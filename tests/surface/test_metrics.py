@@ -3,9 +3,11 @@
 import asyncio
 import gzip
 import re
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.core import Metric
@@ -13,7 +15,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from fleetd import secrets
-from fleetd.surface import exposition, families
+from fleetd.surface import exposition, families, ledger
 from fleetd.surface.metrics import Metrics
 from fleetd.surface.panel import BackendState, Counts, Slot
 from fleetd.vocabulary import HoldReason, Observation, Truth
@@ -138,6 +140,26 @@ def test_the_credential_that_ends_first_is_told() -> None:
     name = "fleetd_credential_expiry_timestamp_seconds"
     first = value(panel, name, region="eu-1", credential="kubeconfig")
     assert first == (panels.NOW + timedelta(hours=9)).timestamp()
+
+
+async def test_the_ledger_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand clusters that takes longer than the loop has; once in a while is enough."""
+    panel = panels.small()
+    read: list[int] = []
+    whole = ledger.dates
+
+    def dates(*given: Any, **more: Any) -> ledger.Dates:
+        read.append(threading.get_ident())
+        return whole(*given, **more)
+
+    monkeypatch.setattr(ledger, "dates", dates)
+    metrics = Metrics(panel)
+    bodies = [b"".join((await metrics.answer("", "")).pieces) for _ in range(2)]
+
+    assert len(read) == 1
+    assert read[0] != threading.get_ident()
+    for body in bodies:
+        assert b"fleetd_credentials{" in body
 
 
 def test_credentials_are_counted_by_state() -> None:
