@@ -103,7 +103,7 @@ class Metrics:
         and packing are done in a thread."""
         if self._ledger_is_old():
             mark = self._ledger
-            self._dates = mark, await asyncio.to_thread(self._read_ledger)
+            self._dates = mark, await asyncio.to_thread(self._ledger_reader())
         openly = "application/openmetrics-text" in accept
         headers = {"Content-Type": OPEN if openly else PLAIN, "Vary": "Accept, Accept-Encoding"}
         pieces = self._pieces(openmetrics=openly)
@@ -114,7 +114,7 @@ class Metrics:
 
     def render(self, *, openmetrics: bool = False) -> bytes:
         if self._ledger_is_old():
-            self._dates = self._ledger, self._read_ledger()
+            self._dates = self._ledger, self._ledger_reader()()
         return b"".join(self._pieces(openmetrics=openmetrics))
 
     def _pieces(self, *, openmetrics: bool) -> list[bytes]:
@@ -266,9 +266,10 @@ class Metrics:
         self._ledger = now, digest
         return True
 
-    def _read_ledger(self) -> ledger.Dates:
-        source = self._panel
-        return ledger.dates(source.topology(), source.component, source.seen, now=source.now())
+    def _ledger_reader(self) -> Callable[[], ledger.Dates]:
+        """Made where the loop is, for some clocks are the loop's; called anywhere."""
+        source, topology, now = self._panel, self._panel.topology(), self._panel.now()
+        return lambda: ledger.dates(topology, source.component, source.seen, now=now)
 
     def _credentials(self) -> None:
         if self._dates is None:

@@ -5,7 +5,7 @@ import gzip
 import re
 import threading
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,12 @@ async def test_the_ledger_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatc
         read.append(threading.get_ident())
         return whole(*given, **more)
 
+    def now(_: FakePanel) -> datetime:
+        asyncio.get_running_loop()  # some clocks are the loop's, and know no time elsewhere
+        return panels.NOW
+
     monkeypatch.setattr(ledger, "dates", dates)
+    monkeypatch.setattr(FakePanel, "now", now)
     metrics = Metrics(panel)
     bodies = [b"".join((await metrics.answer("", "")).pieces) for _ in range(2)]
 
