@@ -190,6 +190,11 @@ async def test_tokens_of_an_issuer(tmp_path: Path, issuer: Issuer) -> None:
     assert issuer.asked == 1
 
 
+async def test_a_group_without_a_name_is_nobodys(tmp_path: Path, issuer: Issuer) -> None:
+    """A grant to a user names no group, so a token with an empty group does not get it."""
+    assert await refusal(asks(tmp_path, issuer), knock(issuer.token(""))) == "forbidden"
+
+
 @pytest.mark.parametrize(
     "claims",
     [
@@ -229,6 +234,8 @@ async def test_bad_signatures(tmp_path: Path, issuer: Issuer) -> None:
         f"{head}.{Issuer(url=issuer.url).token('admins').split('.')[1]}.{sign}",
         good[:-4],
         "a.b.c",
+        "\udcff",
+        f"{good}\udcff",
     ):
         assert await refusal(door, knock(bad)) == "unauthorized"
 
@@ -318,6 +325,16 @@ async def test_tokens_of_kubernetes(tmp_path: Path) -> None:
     cluster.audiences = ["others"]
     with pytest.raises(problems.Refused, match="does not know"):
         await door.identify("good")
+
+
+async def test_bytes_that_are_no_text_are_nobodys_token(tmp_path: Path) -> None:
+    """A header may hold any byte; a cluster is not asked about what no token can be."""
+    (tmp_path / "kubeconfig").write_text("x")
+    cluster = Cluster()
+    path = file(tmp_path, '[kubernetes]\nkubeconfig = "kubeconfig"\n')
+    door = GuardedDoor(path, cast("Any", cluster), SystemClock())
+    assert await refusal(door, knock("good\udcff")) == "unauthorized"
+    assert cluster.asked == 0
 
 
 async def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:

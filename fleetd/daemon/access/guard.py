@@ -74,6 +74,8 @@ class GuardedDoor:
         raise problems.Refused("unauthorized", _HINT)
 
     async def _by_token(self, ways: _Ways, token: str) -> Identity:
+        if not token.isascii():
+            raise problems.Refused("unauthorized", "this token is not known here")
         if token.startswith(tokens.PREFIX):
             return ways.tokens.identify(token, self._clock.now())
         if ways.issuer is not None and oidc.is_oidc(token, ways.issuer.rules.issuer):

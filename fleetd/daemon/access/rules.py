@@ -155,5 +155,5 @@ def granted(grants: Iterable[Grant], *, name: str, how: str) -> Identity | None:
 def for_groups(
     grants: Iterable[GroupGrant], *, user: str, groups: Iterable[str]
 ) -> list[GroupGrant]:
-    members = frozenset(groups)
+    members = frozenset(groups) - {""}  # a grant to a user names this one
     return [one for one in grants if one.group in members or (one.user and one.user == user)]
