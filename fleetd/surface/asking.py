@@ -23,7 +23,8 @@ NUMBER_MAX = 2**62
 _END = r"$(?!\n)"
 """The end of a text in the patterns of Python, where `$` alone lets a line break follow, and in
 those of JSON Schema, which do not know Python's own sign for it."""
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+"""One without an end goes to the end of all: else each quote in it is tried as a beginning."""
 T = TypeVar("T")
 
 _Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="How many at most.")]

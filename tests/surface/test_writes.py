@@ -100,6 +100,8 @@ async def test_plans(tell: Any, desk: FakeDesk) -> None:
         ({**PAUSE, "who": "ädä"}, "bad-body"),
         ({**PAUSE, "reason": "x" * 301}, "bad-body"),
         (b"[" * 65 + b"]" * 65, "too-deep"),
+        # Of a text that never ends each quote could be taken for a new beginning.
+        pytest.param(b'"' + b'\\"' * 500_000, "bad-body", id="no end"),
         (b'{"who": "ada", "scope": "' + b"[" * 65 + b'", "reason": "x"}', ""),
     ],
 )
