@@ -137,7 +137,7 @@ class FrontDesk:
     ) -> answers.Applied:
         kind, name, content, expected = asked
         async with self._applying:
-            now = self._accepted(kind, name)
+            now = self._accepted(kind, name, within)
             if not expected(now):
                 raise Declined(
                     "document-changed",
@@ -152,16 +152,19 @@ class FrontDesk:
                 made = await self._draft([sent], within=within)
             return await self._apply(made, who, consent)
 
-    def _accepted(self, kind: str, name: str) -> Mapping[str, Any] | None:
+    def _accepted(
+        self, kind: str, name: str, within: frozenset[str] | None
+    ) -> Mapping[str, Any] | None:
+        """As its reader may see it."""
         for one in self.documents.accepted:
             if one["kind"].lower() == kind.lower() and one["metadata"]["name"] == name:
-                return one
+                return one if within is None or reach.region_of(one) in within else None
         return None
 
     async def _without(
         self, kind: str, name: str, now: Mapping[str, Any] | None, within: frozenset[str] | None
     ) -> Draft:
-        if now is None or (within is not None and reach.region_of(now) not in within):
+        if now is None:
             raise Declined("not-found", f"there is no {kind}/{name}")
         made = await self._draft([], drop=(now["kind"], name), within=within)
         if not made.pruned:

@@ -123,7 +123,9 @@ def draft(
     regions = tuple(sorted({one.region for one in _touched(change)} & found.regions.keys()))
     consent, why = _consent(change, found) if declared is not EMPTY else ("", "")
     fresh = {*edited, *_fresh(keep, before)}
-    told = [*((new[key] if key in new else keep[key]) for key in fresh), *(before[k] for k in gone)]
+    told = [new[key] if key in new else keep[key] for key in fresh]
+    there = {**before, **own}
+    told += [there[key] for key in {*fresh, *gone} & there.keys()]
     return Draft(
         id=identity(found.digest, world, declared, change=change, keep=keep),
         digest=found.digest,

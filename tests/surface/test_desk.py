@@ -29,6 +29,12 @@ spec:
   servers: [{name: x1, bmc: 192.0.2.211, zone: a, rack: r1}]
   access: {file: bmc.creds}
 """
+QUIET = """\
+apiVersion: fleet.c5c3.io/v1alpha1
+kind: Maintenance
+metadata: {name: quiet}
+spec: {region: eu-1, host: metal-01, reason: audit}
+"""
 
 
 def given(text: str, file: str = "pool.yaml") -> list[Given]:
@@ -109,13 +115,9 @@ async def test_a_plan_changes_nothing(daemon: Daemon, tmp_path: Path) -> None:
 
 async def test_a_document_without_resources_is_something_to_do(daemon: Daemon) -> None:
     """A Maintenance changes no resource. It is fresh until it is handed over, and then not."""
-    text = (
-        "apiVersion: fleet.c5c3.io/v1alpha1\nkind: Maintenance\nmetadata: {name: quiet}\n"
-        "spec: {region: eu-1, host: metal-01, reason: audit}\n"
-    )
-    before = await daemon.desk.plan(given(text), prune=False, within=None)
-    await apply(daemon, text)
-    after = await daemon.desk.plan(given(text), prune=False, within=None)
+    before = await daemon.desk.plan(given(QUIET), prune=False, within=None)
+    await apply(daemon, QUIET)
+    after = await daemon.desk.plan(given(QUIET), prune=False, within=None)
 
     assert (before["text"], before["fresh"]) == ([], ["Maintenance/quiet"])
     assert after["fresh"] == []
@@ -324,3 +326,32 @@ async def test_whoever_is_limited_to_regions_changes_only_those(daemon: Daemon) 
     with pytest.raises(Declined) as refused:
         await daemon.desk.plan([], prune=True, within=others)
     assert refused.value.code == "other-region"
+
+
+async def test_a_document_of_another_region_is_not_taken_over(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    """Nor is one that makes no resource: to give it another region takes it from its own."""
+    region = yaml.safe_load(EXAMPLE.read_text().split("\n---")[0])
+    region["metadata"]["name"] = "eu-2"
+    (tmp_path / "docs" / "other.yaml").write_text(yaml.safe_dump(region))
+    assert await daemon.documents.read_now() == ""
+    await apply(daemon, QUIET)
+    mine = QUIET.replace("eu-1, host: metal-01", "eu-2, zone: a")
+    with pytest.raises(Declined) as refused:
+        await daemon.desk.plan(given(mine), prune=False, within=frozenset({"eu-2"}))
+    assert refused.value.code == "other-region"
+
+
+async def test_of_a_document_of_another_region_nothing_is_told(daemon: Daemon) -> None:
+    """Whoever may not see it is told that there is none, whatever they expect."""
+    await edit(daemon, document(POOL))
+    shown: list[Any] = []
+
+    def no(now: object) -> bool:
+        shown.append(now)
+        return False
+
+    with pytest.raises(Declined, match="there is no ServerPool/spare"):
+        await edit(daemon, None, expected=no, within=frozenset({"eu-2"}))
+    assert shown == [None]
