@@ -11,6 +11,7 @@ daemon's log) and give it to `fleetctl audit verify --head`. No secret is ever w
 import asyncio
 import hashlib
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -126,6 +127,7 @@ class Log:
         self._folder = folder
         self._clock = clock
         self._writing = asyncio.Lock()
+        self._chained = threading.Lock()
         self._at = Head(0, START)
         self._broken = ""
         self._of_one, self._of_all = Buckets(OF_ONE, clock), Buckets(OF_ALL, clock)
@@ -195,18 +197,25 @@ class Log:
 
     async def _append(self, content: Mapping[str, Any]) -> int:
         async with self._writing:
+            at: datetime = self._clock.now()
+            moved = await asyncio.to_thread(self._follow, {**content, "at": at.isoformat()})
+            _log.info("audited", number=moved.number, digest=moved.digest)
+            return moved.number
+
+    def _follow(self, content: Mapping[str, Any]) -> Head:
+        """Write the next line. In a thread, which goes on when nobody waits for it any more: a
+        request that is cut off has let go of `_writing` before its line is on disk."""
+        with self._chained:
             if self._broken:
                 raise Bad(self._broken)
-            at: datetime = self._clock.now()
-            moved, text = line(self._at, {**content, "at": at.isoformat()})
+            moved, text = line(self._at, content)
             try:
-                await asyncio.to_thread(self._write, moved, text)
+                self._write(moved, text)
             except OSError as wrong:
                 self._break(wrong)
                 raise Bad(self._broken) from None
             self._at = moved
-            _log.info("audited", number=moved.number, digest=moved.digest)
-            return moved.number
+            return moved
 
     def _write(self, moved: Head, text: bytes) -> None:
         path = self._folder / NEWEST

@@ -1,6 +1,8 @@
 """The audit log: written before the deed, and no line can be changed, moved or lost unseen."""
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,32 @@ async def test_power_that_fails_before_the_head_is_written(tmp_path: Path) -> No
     await written(tmp_path, 1)
     (tmp_path / audit.HEAD).write_bytes(old)
     assert audit.verify(tmp_path).number == 10
+
+
+async def test_a_writer_that_is_cut_off_leaves_a_whole_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of the server cuts off requests whose line is on its way to the disk; the line gets
+    there, and the next one follows on it."""
+    log, begun, go = await written(tmp_path), threading.Event(), threading.Event()
+    put = audit._put  # pyright: ignore[reportPrivateUsage]
+
+    def slow(path: Path, content: bytes, how: int) -> None:
+        begun.set()
+        assert go.wait(10)
+        put(path, content, how)
+
+    monkeypatch.setattr(audit, "_put", slow)
+    async with asyncio.TaskGroup() as group:
+        cut = group.create_task(log.begin(SAID), name="cut")
+        assert await asyncio.to_thread(begun.wait, 10)
+        cut.cancel()
+        await asyncio.wait([cut])
+        after = group.create_task(log.end(10, "done", ""), name="after")
+        await asyncio.sleep(0)
+        go.set()
+    assert (cut.cancelled(), after.done(), log.broken) == (True, True, "")
+    assert audit.verify(tmp_path).number == 12
 
 
 class Watching(FakeDesk):
