@@ -156,8 +156,13 @@ class Narrow:
 
     def _inside(self, one: Incident) -> Incident:
         kept = tuple(ref for ref in one.affected if ref in self.inside.resources)
-        gone = len(one.affected) - len(kept)
-        return replace(one, affected=kept, total=one.total - gone) if gone else one
+        return replace(
+            one,
+            cause=replace(one.cause, message=self._told(one.cause.message)),
+            affected=kept,
+            total=one.total - (len(one.affected) - len(kept)),
+            advice=self._told(one.advice),
+        )
 
     def capacity(self) -> Capacity:
         return self.whole.capacity().within(self.regions)
@@ -174,6 +179,8 @@ class Narrow:
         limit: int = 1000,
         newest: bool = False,
     ) -> Sequence[Recorded]:
+        if ref is not None and not self.sees(ref):
+            return ()
         return await self.whole.events(
             after=after, before=before, ref=ref, limit=limit, newest=newest
         )

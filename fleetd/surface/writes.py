@@ -27,7 +27,13 @@ async def pause(ask: Asked) -> answers.Paused:
 async def resume(ask: Asked) -> answers.Resumed:
     given = ask.as_(asking.Resume)
     _check_scope(ask, given.scope)
-    await _asked(_desk(ask).resume(given.scope, who=ask.who))
+    try:
+        await _desk(ask).resume(given.scope, who=ask.who)
+    except Declined as declined:
+        # It names what else is paused, in whatever region.
+        limited = ask.caller.regions is not None
+        said = f"there is no pause on {given.scope}" if limited else str(declined)
+        raise problems.Refused(declined.code, said) from None
     return {"resumed": given.scope}
 
 

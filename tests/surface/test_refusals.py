@@ -16,9 +16,11 @@ from fleetd.daemon import audit
 from fleetd.daemon.access import tokens
 from fleetd.daemon.access.guard import GuardedDoor
 from fleetd.daemon.audit import Log
+from fleetd.plan.incidents import Report
 from fleetd.plan.why import Answer, Link
 from fleetd.settings import Address
 from fleetd.surface import http, reach
+from fleetd.surface.desk import Declined
 from fleetd.vocabulary import Observation, Truth
 from tests.surface import panels
 from tests.surface.desks import FakeDesk
@@ -26,6 +28,7 @@ from tests.surface.panels import NOW, FakePanel
 from tests.surface.test_access import NOBODY, TOKEN, Moving, entry, file
 from tests.surface.test_audit import SAID
 from tests.surface.test_matrix import GUESSES
+from tests.surface.test_trouble import ONE
 from topology.resource import Ref
 
 THEIRS = Ref("cluster", "theirs")
@@ -159,3 +162,58 @@ async def test_describe_names_nothing_of_other_regions(tmp_path: Path) -> None:
                 async with session.get(url, headers=headers) as answer:
                     assert answer.status == 200
                     assert ("theirs" in await answer.text()) == told, path
+
+
+async def test_events_do_not_tell_whether_something_elsewhere_exists() -> None:
+    """To ask for the events of a thing of another region is to ask for those of nothing: no page
+    goes on after an empty one."""
+    panel = two_regions()
+    first = panel.history[0]
+    panel.history[0] = replace(first, event=replace(first.event, ref=THEIRS))
+    narrow = reach.Views(panel).of(frozenset({"eu-1"}))
+    assert len(await panel.events(ref=THEIRS, limit=1)) == 1
+    assert not await narrow.events(ref=THEIRS, limit=1)
+    assert len(await narrow.events(ref=panels.FLUX, limit=1)) == 1
+
+
+def test_incidents_name_nothing_of_other_regions() -> None:
+    """Nor does what is told of a cause of ours."""
+    panel = two_regions()
+    panel.failures = Report(
+        items=(replace(ONE, cause=replace(ONE.cause, message=f"as {THEIRS}"), advice=f"{THEIRS}"),)
+    )
+    (found,) = reach.Views(panel).of(frozenset({"eu-1"})).incidents().items
+    assert (found.cause.message, found.advice) == (f"as {reach.ELSEWHERE}", reach.ELSEWHERE)
+    assert reach.Views(panel).of(frozenset({"eu-1", "eu-2"})).incidents().items[0].advice != ""
+
+
+class Forgetful(FakeDesk):
+    """Says what is paused when asked for what is not."""
+
+    async def resume(self, scope: str, *, who: str) -> None:
+        raise Declined("refused", f"there is no pause on {scope}; paused: {', '.join(self.pauses)}")
+
+
+async def test_a_pause_of_another_region_is_not_told(tmp_path: Path) -> None:
+    """Who is limited and ends a pause that is none learns nothing of those that are."""
+    token = tokens.new()
+    mine = entry(token, "near", 'regions = ["eu-1"]') + entry()
+    desk = Forgetful()
+    await desk.pause("region:eu-2", who="ada", why="x")
+    async with (
+        http.serving(
+            panels.small(),
+            Address("127.0.0.1", 0),
+            desk=desk,
+            door=GuardedDoor(file(tmp_path, mine), NOBODY, SystemClock()),
+        ) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        for sent, told in ((TOKEN, True), (token, False)):
+            async with session.post(
+                f"{server.url}/api/v1/resume",
+                json={"scope": "region:eu-1"},
+                headers={"Authorization": f"Bearer {sent}"},
+            ) as answer:
+                assert answer.status == 409
+                assert ("eu-2" in await answer.text()) == told
