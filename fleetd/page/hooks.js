@@ -34,13 +34,15 @@ export function useGet(path) {
       } finally {
         busy = false;
       }
-      if (!abort.signal.aborted) due = setTimeout(load, missed ? FASTEST : SLOWEST);
+      if (!abort.signal.aborted) due = setTimeout(turn, missed ? FASTEST : SLOWEST);
     }
+    /** `seen` goes on where nobody looked: an open page alone must not keep a session. */
+    function turn() { if (!document.hidden) load(); }
     function soon() {
       if (document.hidden) { missed = true; return; }
       if (busy) { missed = true; return; }
       clearTimeout(due);
-      due = setTimeout(load, Math.max(0, last + FASTEST - performance.now()));
+      due = setTimeout(turn, Math.max(0, last + FASTEST - performance.now()));
     }
     const seen = () => { if (!document.hidden) soon(); };
     again.current = soon;
@@ -62,11 +64,18 @@ export function useGet(path) {
   };
 }
 
+/** As it stands there if it is no good: an address is typed and cut by people. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch { return part; }
+}
+
 /** The address: `#/region/eu-1?box=cluster/hv` is {parts: ["region", "eu-1"], query: {box: …}}. */
 export function place() {
   const [path, rest] = location.hash.replace(/^#\/?/, "").split("?");
   return {
-    parts: path.split("/").filter(Boolean).map(decodeURIComponent),
+    parts: path.split("/").filter(Boolean).map(decoded),
     query: Object.fromEntries(new URLSearchParams(rest || "")),
   };
 }

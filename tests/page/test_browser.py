@@ -174,6 +174,28 @@ def test_a_daemon_that_is_away_is_told_and_what_was_seen_stays(
     complaints[:] = [one for one in complaints if "net::ERR_" not in one]
 
 
+def test_a_page_that_nobody_looks_at_asks_for_nothing(small: Stage, page: Page) -> None:
+    """So it does not keep a session; who comes back sees what is new."""
+    page.clock.install()
+    seen(page, f"{small.url}/#/", "Regions")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => window.away ?? true})")
+    for _ in range(4):
+        page.clock.run_for(40_000)
+    assert [one for one in asked if not one.endswith("/watch")] == []
+    with page.expect_request("**/api/v1/regions"):
+        page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+        page.clock.run_for(2_000)
+
+
+def test_an_address_that_was_cut_off_leads_to_a_page(small: Stage, page: Page) -> None:
+    """Half a sign at the end of a link that somebody copied breaks nothing."""
+    seen(page, f"{small.url}/#/%E0%A4", "There is nothing here")
+    page.get_by_role("link", name="All regions").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Regions")
+
+
 @pytest.fixture(scope="module")
 def fleet() -> Generator[Stage]:
     with stage.on(stage.fleet(1000, 10_000)) as running:

@@ -98,8 +98,9 @@ def test_a_session_that_ends_shows_the_entrance(
     page.get_by_label("Name").fill("ada")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Regions")
+    expect(page.locator(".connection")).to_have_text("live")
     page.context.clear_cookies()
-    page.get_by_role("link", name="Capacity").click()
+    guarded.happens(panels.CLUSTER, "something to ask about")
     expect(page.get_by_role("link", name="Log in")).to_be_visible()
     refused_only(complaints)
 
