@@ -253,6 +253,10 @@ async def _read(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
+    except web.RequestPayloadError:
+        raise problems.Refused(
+            "bad-body", "it breaks off, or is not packed as Content-Encoding says"
+        ) from None
 
 
 async def as_json(request: web.Request, shape: Mapping[str, Any]) -> web.Response:
