@@ -5,6 +5,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 SEEDS   ?= 200
+REQUESTS ?= 50000
 WORKFLOW ?= all
 
 .PHONY: help demo test parts test-real check sweep bench generate lock clean
@@ -37,7 +38,8 @@ check: $(VENV)/.browser  ## format, lint, types, layers, tidy rules, generated f
 	$(BIN)/python -m dashboards.source --check
 	$(BIN)/pytest -q tests/tidy
 
-sweep: $(STAMP)  ## crash points and seeds, larger than in the tests: SEEDS=200 WORKFLOW=all
+sweep: $(STAMP)  ## crash points, seeds and made-up requests, more than in the tests: SEEDS=200 WORKFLOW=all REQUESTS=50000
+	$(BIN)/python -m tests.surface.fuzzed $(REQUESTS)
 	$(BIN)/python -m tests.twin.big --seeds $(SEEDS) --workflow $(WORKFLOW)
 
 bench: $(STAMP)  ## all benchmarks, as ratios in one run; writes bench/results.json
