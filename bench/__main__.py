@@ -22,7 +22,7 @@ from bench.table import Row
 
 NAMES = (
     *("documents", "plans", "growth", "daemon"),
-    *("journal", "simulation", "page", "kube", "scrape"),
+    *("journal", "simulation", "page", "kube", "scrape", "readers"),
 )
 RESULTS = Path(__file__).parent / "results.json"
 

@@ -80,7 +80,7 @@ def _daemon(folder: Path, servers: int) -> Weight:
         ),
         execute=settings.ExecuteSettings(concurrency=1024, rate=QUICK, burst=QUICK),
     )
-    with _watching() as still:
+    with watching() as still:
         weight = asyncio.run(_bring_up(wanted, servers))
     weight.still = still
     return weight
@@ -90,15 +90,12 @@ async def _bring_up(wanted: settings.Settings, servers: int) -> Weight:
     """Start, wait until everything was seen and planned, weigh, stop."""
     daemon = app.Daemon(wanted, clock.SystemClock(), random.Random(1))
     stop = asyncio.Event()
-    began = time.monotonic()
     async with asyncio.TaskGroup() as group:
         group.create_task(daemon.run(stop), name="daemon")
-        while not _settled(daemon.state, servers):
-            if time.monotonic() - began > PATIENCE:
-                raise TimeoutError(f"{len(daemon.state.view.seen)} things seen, then no more")
-            await asyncio.sleep(0.2)
-        # An empty daemon has nothing to wait for but its own start.
-        await asyncio.sleep(0 if servers else 1)
+        if servers:
+            await settled(daemon.state)
+        else:
+            await asyncio.sleep(1)  # an empty one has nothing to wait for but its own start
         weight = Weight(
             memory=measure.resident(),
             cpu=time.process_time(),
@@ -108,16 +105,21 @@ async def _bring_up(wanted: settings.Settings, servers: int) -> Weight:
     return weight
 
 
-def _settled(state: State, servers: int) -> bool:
-    if not servers:
-        return True
-    view = state.view
-    planned = len(state.plans) == len(view.topology.regions)
-    return bool(view.seen) and len(view.seen) == len(view.topology.resources) and planned
+async def settled(state: State) -> None:
+    """Wait until a daemon has looked at everything and planned every region."""
+    began, view = time.monotonic(), state.view
+    while (
+        not view.seen
+        or len(view.seen) < len(view.topology.resources)
+        or len(state.plans) < len(view.topology.regions)
+    ):
+        if time.monotonic() - began > PATIENCE:
+            raise TimeoutError(f"{len(view.seen)} things seen, then no more")
+        await asyncio.sleep(0.2)
 
 
 @contextlib.contextmanager
-def _watching() -> Generator[list[Still]]:
+def watching(notable: float = NOTABLE) -> Generator[list[Still]]:
     """Times every callback of every loop, and the garbage collection in it."""
     found: list[Still] = []
     collecting = [0.0, 0.0]
@@ -128,7 +130,7 @@ def _watching() -> Generator[list[Still]]:
         began = time.thread_time()
         run(self)
         seconds = time.thread_time() - began
-        if seconds >= NOTABLE:
+        if seconds >= notable:
             garbage = collecting[1] - before
             found.append(Still(who=_who(self), seconds=seconds, collecting=garbage))
 

@@ -46,6 +46,10 @@ from topology import read
 
 _log = structlog.stdlib.get_logger("fleetd")
 
+COLLECT_EVERY = timedelta(hours=1)
+"""Between two walks of the collector over everything."""
+NEVER = 1_000_000
+"""Collections of the young before one of the old."""
 LAG_EVERY = 0.25
 """Seconds between two looks at how late the loop is."""
 
@@ -184,6 +188,8 @@ class Daemon:
 
     async def run(self, stop: asyncio.Event) -> None:
         await self.store.open()
+        usual = gc.get_threshold()
+        gc.set_threshold(*usual[:2], NEVER)
         try:
             cut_off = await self._body.restore()
             async with self._listening() as server, asyncio.TaskGroup() as group:
@@ -192,11 +198,13 @@ class Daemon:
                 beside = [
                     group.create_task(self._measure_lag(), name="lag"),
                     group.create_task(self._sign_of_life(stop), name="sign of life"),
+                    group.create_task(self._collect(), name="collector"),
                 ]
                 await self._body.run(stop)
                 for one in beside:
                     one.cancel()
         finally:
+            gc.set_threshold(*usual)
             await self._net.close()
             await self.store.close()
         _log.info("stopped")
@@ -237,6 +245,13 @@ class Daemon:
                 await asyncio.wait_for(stop.wait(), self._manager.watch * self._settings.pace)
                 self._manager.stopping()
                 return
+
+    async def _collect(self) -> None:
+        """What the collector finds among the old is little, and looking stops the loop for as long
+        as the fleet is large: 0.1 s at 30,000 things, and by itself it looks after some lists."""
+        while True:
+            await asyncio.sleep(COLLECT_EVERY.total_seconds())
+            gc.collect()
 
     async def _measure_lag(self) -> None:
         """How late a short timer is: the time that something held the loop."""

@@ -11,7 +11,7 @@ import asyncio
 import gzip
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -91,6 +91,8 @@ class Metrics:
         ProcessCollector(registry=self._process)
         self._sheet = Sheet(f.ALL)
         self._marks: dict[str, int] = {}
+        self._listed: Collection[str] = ()
+        """Regions that have series."""
         self._counted: Counter[tuple[str, Severity]] | None = None
         self._far: dict[str, BackendState] = {}
         self._ledger = float("-inf"), ""
@@ -106,11 +108,23 @@ class Metrics:
             self._dates = mark, await asyncio.to_thread(self._ledger_reader())
         openly = "application/openmetrics-text" in accept
         headers = {"Content-Type": OPEN if openly else PLAIN, "Vary": "Accept, Accept-Encoding"}
+        await self._ahead()
         pieces = self._pieces(openmetrics=openly)
         if "gzip" in encodings:
             pieces = [await asyncio.to_thread(_packed, pieces)]
             headers["Content-Encoding"] = "gzip"
         return Body(pieces, headers)
+
+    async def _ahead(self) -> None:
+        """Regions one by one: after a start, or when a secret is new, all of them are written
+        anew, and the loop has other work."""
+        self._forget()
+        marks = dict(self._panel.marks())
+        changed = [name for name, mark in marks.items() if self._marks.get(name) != mark]
+        for region in changed:
+            self._region(region, marks[region])
+            self._marks[region] = marks[region]
+            await asyncio.sleep(0)
 
     def render(self, *, openmetrics: bool = False) -> bytes:
         if self._ledger_is_old():
@@ -132,9 +146,12 @@ class Metrics:
             return make(self._process).removesuffix(text.end(openmetrics=True))
         return exposition.generate_latest(self._process)
 
-    def _refresh(self) -> None:
+    def _forget(self) -> None:
         if self._sheet.forget_secrets():
             self._marks, self._far, self._counted = {}, {}, None
+
+    def _refresh(self) -> None:
+        self._forget()
         self._single()
         self._regions()
         self._backends()
@@ -173,11 +190,12 @@ class Metrics:
         if marks != self._marks:
             for region in [name for name, mark in marks.items() if self._marks.get(name) != mark]:
                 self._region(region, marks[region])
-            if marks.keys() != self._marks.keys():
-                self._counted = None
-                for declared in (*f.PER_REGION, *f.PER_OBJECT):
-                    self._sheet.keep(declared, marks)
             self._marks = marks
+        if marks.keys() != self._listed:
+            self._listed = marks.keys()
+            self._counted = None
+            for declared in (*f.PER_REGION, *f.PER_OBJECT):
+                self._sheet.keep(declared, marks)
         self._incidents(marks)
 
     def _region(self, region: str, mark: int) -> None:

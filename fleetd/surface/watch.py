@@ -10,6 +10,7 @@ is cut off. Every event has its number in history as its id, so that none is los
 import asyncio
 import bisect
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import NamedTuple
@@ -36,6 +37,10 @@ STALLED = 20.0
 """Seconds after which a reader that takes nothing is cut off."""
 SHARED = 4096
 """Events in memory; who is further behind reads from the store."""
+GROUPS = 16
+APART = 0.004
+"""Readers are told in groups, so many seconds apart: 200 at once would hold up all other work for
+20 ms, four times a second."""
 CHUNK = 256
 """Events in one write: some 50 KB."""
 READERS_MAX = 500
@@ -60,7 +65,8 @@ class Feed:
         self._panel = panel
         self._lines: list[Line] = []
         self._last = 0
-        self._news = asyncio.Event()
+        self._news = [asyncio.Event() for _ in range(GROUPS)]
+        self._places = itertools.cycle(range(GROUPS))
         self._looking = asyncio.Lock()
         self.readers: Counter[str] = Counter()
         self.ended = False
@@ -75,7 +81,8 @@ class Feed:
     async def end(self, _app: web.Application) -> None:
         """Let every reader go."""
         self.ended = True
-        self._news.set()
+        for news in self._news:
+            news.set()
 
     @contextlib.asynccontextmanager
     async def reader(self, caller: str) -> AsyncGenerator[int]:
@@ -99,22 +106,30 @@ class Feed:
         while True:
             await asyncio.sleep(POLL)
             async with self._looking:
-                if self.readers:
-                    await self._look()
+                found = bool(self.readers) and await self._look()
+            if found:
+                await self._tell()
 
-    async def _look(self) -> None:
+    async def _tell(self) -> None:
+        for place, news in enumerate(self._news):
+            self._news[place] = asyncio.Event()
+            news.set()
+            if self.readers.total() > GROUPS:
+                await asyncio.sleep(APART)
+
+    async def _look(self) -> bool:
+        """Whether there is something new."""
         try:
             found = await self._panel.events(after=self._last, limit=CHUNK)
         except errors.StoreError:
-            return  # /readyz says so
+            return False  # /readyz says so
         if not found:
-            return
+            return False
         self._lines += [_line(one) for one in found]
         if len(self._lines) > 2 * SHARED:
             del self._lines[:-SHARED]
         self._last = found[-1].seq
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        return True
 
     async def after(self, seq: int) -> list[Line]:
         """What comes next for a reader; empty if there is nothing yet. Raises Gone."""
@@ -128,9 +143,13 @@ class Feed:
             raise Gone
         return [_line(one) for one in found]
 
-    async def news(self, seq: int, within: float) -> None:
+    def place(self) -> int:
+        """The group of a new reader."""
+        return next(self._places)
+
+    async def news(self, seq: int, place: int, within: float) -> None:
         """Wait until there is something newer, for so many seconds at most."""
-        waited = self._news
+        waited = self._news[place]
         if seq < self._last or self.ended:
             return
         with contextlib.suppress(TimeoutError):
@@ -223,7 +242,7 @@ async def _stream(
         headers={hdrs.CONTENT_TYPE: EVENT_STREAM, "X-Accel-Buffering": "no"}
     )
     await response.prepare(request)
-    loop = asyncio.get_running_loop()
+    loop, place = asyncio.get_running_loop(), feed.place()
     try:
         await _write(response, f"retry: 2000\nid: {at}\n\n".encode())
         beat = asked = loop.time() + BEAT
@@ -240,7 +259,7 @@ async def _stream(
                 await _write(response, text)
                 beat = loop.time() + BEAT
             elif not lines:
-                await feed.news(at, min(beat - loop.time(), TICK))
+                await feed.news(at, place, min(beat - loop.time(), TICK))
     except Gone:
         await _write(response, b"event: gone\ndata: {}\n\n")
     except TimeoutError:

@@ -12,8 +12,11 @@ import pytest_asyncio
 
 from fleetd import errors, secrets
 from fleetd.settings import Address
-from fleetd.surface import api, http
+from fleetd.surface import api, asking, http
+from fleetd.surface.identity import NOBODY
+from fleetd.surface.kept import Kept
 from fleetd.surface.panel import Unready
+from fleetd.surface.routes import Asked
 from tests.surface import panels
 from tests.surface.panels import FakePanel
 
@@ -334,3 +337,31 @@ async def test_an_address_in_use(panel: FakePanel) -> None:
         with pytest.raises(errors.SettingsError, match="cannot listen on"):
             async with http.serving(panel, server.address):
                 pass
+
+
+async def test_a_long_list_lets_others_have_their_turn() -> None:
+    """A page of 1,000 is made in parts, and the loop does something else between them."""
+    pool = [panels.resource("server", f"s{number}") for number in range(1000)]
+    panel = panels.FakePanel(want=panels.topology(*pool))
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    asked = Asked(
+        panel=panel,
+        caller=NOBODY,
+        kept=Kept(panel),
+        who="",
+        path={},
+        given=asking.Resources(limit=1000),
+    )
+    async with asyncio.TaskGroup() as group:
+        meanwhile = group.create_task(others())
+        found = await api.resources(asked)
+        meanwhile.cancel()
+    assert len(found["items"]) == 1000
+    assert turns >= 1000 // api.PART

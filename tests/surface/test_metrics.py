@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fleetd import secrets
 from fleetd.surface import exposition, families, ledger
 from fleetd.surface.metrics import Metrics
-from fleetd.surface.panel import BackendState, Counts, Slot
+from fleetd.surface.panel import BackendState, Counts, Figures, Slot
 from fleetd.vocabulary import HoldReason, Observation, Truth
 from tests.surface import panels
 from tests.surface.panels import FakePanel
@@ -366,3 +366,37 @@ def test_cardinality_follows_regions_and_their_objects_and_not_servers() -> None
 
     assert count(500, 2) == count(50, 2)
     assert count(50, 3) == count(50, 2) + 1
+
+
+class Noting(FakePanel):
+    """Notes in which turn of the loop a region is read."""
+
+    turn = 0
+    read: list[int]
+
+    def figures(self, region: str) -> Figures:
+        self.read.append(self.turn)
+        return super().figures(region)
+
+
+async def test_many_regions_are_written_in_parts() -> None:
+    """After a start all regions are new; others have their turn between them. A region that goes
+    takes its series with it."""
+    panel = Noting(**vars(panels.small()))
+    panel.read = []
+    panel.plans = {f"eu-{number}": panel.plans["eu-1"] for number in range(40)}
+
+    async def others() -> None:
+        while True:
+            panel.turn += 1
+            await asyncio.sleep(0)
+
+    source = Metrics(panel)
+    async with asyncio.TaskGroup() as group:
+        meanwhile = group.create_task(others())
+        answered = b"".join((await source.answer("", "")).pieces)
+        meanwhile.cancel()
+    assert len(set(panel.read[:40])) == 40
+    assert b'region="eu-39"' in answered
+    del panel.plans["eu-39"]
+    assert b'region="eu-39"' not in b"".join((await source.answer("", "")).pieces)

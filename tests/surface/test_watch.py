@@ -1,6 +1,7 @@
 """Events as they happen: taken up where they broke off, each once, at nobody else's cost."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -237,3 +238,26 @@ async def test_streams_end_with_the_server(panel: FakePanel) -> None:
     assert asyncio.get_running_loop().time() - began < 0.9
     assert await reader.event() is None
     await opened.__aexit__()
+
+
+async def test_readers_are_told_in_groups(
+    server: Server, panel: FakePanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each gets what happens, once, and not all of them in one breath of the loop."""
+    monkeypatch.setattr(watch, "APART", 0.02)
+    came: list[float] = []
+
+    async def read(answer: aiohttp.ClientResponse) -> list[int]:
+        found = await Reader(answer).seqs(1)
+        came.append(asyncio.get_running_loop().time())
+        return found
+
+    async with contextlib.AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        there = [
+            await stack.enter_async_context(session.get(f"{server.url}/api/v1/watch"))
+            for _ in range(2 * watch.GROUPS)
+        ]
+        happen(panel, 1)
+        assert await asyncio.gather(*(read(one) for one in there)) == [[6]] * len(there)
+    assert max(came) - min(came) >= 0.02 * (watch.GROUPS - 2)
