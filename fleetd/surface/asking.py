@@ -198,9 +198,14 @@ def query(given: Iterable[tuple[str, str]], kind: type[T]) -> T:
             raise problems.Refused("bad-parameter", f"{name} is given twice")
         found[name] = value
     try:
-        return msgspec.convert(found, kind, strict=False)
+        made = msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as wrong:
         raise problems.Refused("bad-parameter", _about(str(wrong), kind)) from None
+    for name in found:
+        # A word for "nothing" is not the same as saying nothing.
+        if getattr(made, known[name].name) is None:
+            raise problems.Refused("bad-parameter", f"{name}: null is no value; leave it out")
+    return made
 
 
 def _about(complaint: str, kind: type) -> str:

@@ -219,6 +219,7 @@ BAD = (
         "unknown-parameter",
         SPARE,
     ),
+    Bad("null for a number", "GET", f"{V1}/events?continue=null", 400, "bad-parameter"),
     Bad("a number that is none", "GET", f"{V1}/resources?limit=many", 400, "bad-parameter"),
     # Tokens.
     Bad("nobody", "POST", f"{V1}/pause", 401, "unauthorized", PAUSE, {"Authorization": ""}),
