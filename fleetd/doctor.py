@@ -12,6 +12,7 @@ import enum
 import os
 import resource
 import socket
+import ssl
 import statistics
 import sys
 import tempfile
@@ -107,7 +108,8 @@ class Doctor:
         return await asyncio.to_thread(state, self.settings.state, self.clock)
 
     async def _listen(self) -> list[Finding]:
-        return await asyncio.to_thread(listen, self.settings.listen)
+        settings = self.settings
+        return await asyncio.to_thread(listen, settings.listen, settings.tls.certificate)
 
     async def _far_sides(self, reading: Reading, topology: Topology) -> None:
         self.keeper.take(folders(reading))
@@ -233,15 +235,15 @@ def filesystem(folder: Path, mounts: Path) -> str:
     return kind
 
 
-def listen(address: Address) -> list[Finding]:
-    """Free, or a fleetd is there already."""
+def listen(address: Address, certificate: Path | None = None) -> list[Finding]:
+    """Free, or a fleetd is there already. `certificate`: what it shows, if it has one."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as door:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind((address.host, address.port))
     except OSError as cause:
-        if _answers(address):
+        if _shows(address, certificate) if certificate is not None else _answers(address):
             return [Finding(Level.GOOD, "listen", f"a fleetd serves on {address}")]
         words = f"cannot listen on {address}: {cause.strerror}"
         return [Finding(Level.BAD, "listen", words, "stop what uses it, or choose another")]
@@ -254,6 +256,16 @@ def _answers(address: Address) -> bool:
         with opener.open(f"http://{address}/healthz", timeout=5) as answer:
             return answer.read(16) == b"ok\n"
     except (OSError, urllib.error.URLError, ValueError):
+        return False
+
+
+def _shows(address: Address, certificate: Path) -> bool:
+    """Whether who is there has our certificate, and by the handshake its key: that is fleetd."""
+    try:
+        shown = ssl.get_server_certificate((address.host, address.port), timeout=5)
+        ours = certificate.read_text("ascii").partition(ssl.PEM_FOOTER)[0] + ssl.PEM_FOOTER
+        return ssl.PEM_cert_to_DER_cert(shown) == ssl.PEM_cert_to_DER_cert(ours)
+    except (OSError, ValueError):
         return False
 
 

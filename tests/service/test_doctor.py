@@ -1,8 +1,10 @@
 """`fleetd doctor` finds what is wrong with a host, its settings and its far sides, and says so."""
 
+import asyncio
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ from fleetd.kube import errors as kube
 from fleetd.kube.transport import Request, Response
 from fleetd.secrets import Secret
 from fleetd.settings import Address
+from tests.real import certs
 from topology import read
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +107,25 @@ def test_an_address_that_is_taken_is_bad() -> None:
         port = other.getsockname()[1]
         found = doctor.listen(Address("127.0.0.1", port))
     assert [one.level for one in found] == [Level.BAD]
+
+
+async def test_a_fleetd_with_a_certificate_is_known_by_it(tmp_path: Path) -> None:
+    """And whoever else is there with another one is not taken for it."""
+    ours, other = (certs.Authority(tmp_path, name).server(name, "x") for name in ("a", "b"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(ours.certificate, ours.key)
+
+    async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(take, "127.0.0.1", 0, ssl=context) as server:
+        address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+        found = [
+            await asyncio.to_thread(doctor.listen, address, pair.certificate)
+            for pair in (ours, other)
+        ]
+
+    assert [[one.level for one in some] for some in found] == [[Level.GOOD], [Level.BAD]]
 
 
 class Far:
