@@ -120,8 +120,7 @@ class Metrics:
         anew, and the loop has other work."""
         self._forget()
         marks = dict(self._panel.marks())
-        changed = [name for name, mark in marks.items() if self._marks.get(name) != mark]
-        for region in changed:
+        for region in self._changed(marks):
             self._region(region, marks[region])
             self._marks[region] = marks[region]
             await asyncio.sleep(0)
@@ -188,7 +187,7 @@ class Metrics:
     def _regions(self) -> None:
         marks = dict(self._panel.marks())
         if marks != self._marks:
-            for region in [name for name, mark in marks.items() if self._marks.get(name) != mark]:
+            for region in self._changed(marks):
                 self._region(region, marks[region])
             self._marks = marks
         if marks.keys() != self._listed:
@@ -197,6 +196,9 @@ class Metrics:
             for declared in (*f.PER_REGION, *f.PER_OBJECT):
                 self._sheet.keep(declared, marks)
         self._incidents(marks)
+
+    def _changed(self, marks: Mapping[str, int]) -> list[str]:
+        return [name for name, mark in marks.items() if self._marks.get(name) != mark]
 
     def _region(self, region: str, mark: int) -> None:
         figures = self._panel.figures(region)
