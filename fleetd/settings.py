@@ -166,6 +166,9 @@ class NetworkSettings:
     authorities: Path | None = None
     """File with the certificates (PEM) that are trusted on those ways, instead of the public
     ones."""
+    kept: Annotated[int, Bounds(16, 1_000_000)] = 1024
+    """MiB that are kept in memory of one API server, at most. One that sends more is TooMuch, and
+    its objects are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

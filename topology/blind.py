@@ -9,6 +9,7 @@ NOT_OBSERVED = "NotObserved"
 NO_ANSWER = "NoAnswer"
 NOT_TRUSTED = "NotTrusted"
 NOT_AN_API_SERVER = "NotAnApiServer"
+TOO_MUCH = "TooMuch"
 NOT_LET_IN = "NotLetIn"
 NOT_ALLOWED = "NotAllowed"
 OTHER_VERSION = "OtherVersion"
@@ -19,6 +20,7 @@ REASONS = frozenset(
         NO_ANSWER,
         NOT_TRUSTED,
         NOT_AN_API_SERVER,
+        TOO_MUCH,
         NOT_LET_IN,
         NOT_ALLOWED,
         OTHER_VERSION,

@@ -265,6 +265,8 @@ class AccessDriver(ObjectDriver):
         """`parts` is what there is of the account; None: there is to be none."""
         there = self.tools.clusters.client(want.backend)
         observed: dict[str, Any] = {"minted": True, "expired": False, **self._told(want)}
+        deaf = self.tools.clusters.deaf(want.backend)
+        observed |= {"deaf": deaf} if deaf else {}
         if parts is not None:
             lent = self.tools.clusters.expires(want.backend)
             observed["own"] = self.tools.clusters.alone(want.backend)

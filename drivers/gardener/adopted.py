@@ -41,14 +41,13 @@ class AdoptedDriver(ObjectDriver):
         there = self.tools.clusters.client(want.backend)
         observed: dict[str, Any] = {"adopted": True, "answers": True}
         try:
-            version = str(json.loads(await there.raw("/version")).get("gitVersion", ""))
+            version = str(dict(json.loads(await there.raw("/version"))).get("gitVersion", ""))
         except (errors.Unauthorized, errors.Forbidden) as cause:
             return {"observed": {**observed, "answers": False, "said": str(cause)}}
-        except ValueError:
-            said = (
-                "what answers at /version is no API server; is the address of the kubeconfig right?"
-            )
-            raise errors.Garbled(said) from None
+        except (ValueError, TypeError, RecursionError):
+            raise errors.not_an_api_server("/version answers what is no version") from None
+        deaf = self.tools.clusters.deaf(want.backend)
+        observed |= {"deaf": deaf} if deaf else {}
         observed["managed"] = bool(given.get("manage"))
         until, now = self.tools.clusters.ends(want.backend), self.tools.clock.now()
         ending = warnings.ending("its kubeconfig", until, now)

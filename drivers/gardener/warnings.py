@@ -1,11 +1,10 @@
 """
 What is good now and will not be for long: versions that a garden ceases to offer, kubeconfigs that
-others made and that end.
+others made and that end. And what a cluster that answers does not let us follow.
 
-Pure. A condition of its own beside Ready: nothing is broken yet, so nothing is held back.
+Pure. Conditions of their own beside Ready: nothing of the cluster itself is broken.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from fleetd.vocabulary import Condition, Observation, Truth
@@ -13,6 +12,8 @@ from topology.resource import Facts, Resource
 
 LASTING = "Lasting"
 EXPIRES_SOON = "ExpiresSoon"
+FOLLOWED = "Followed"
+NOT_FOLLOWED = "NotFollowed"
 WARN = timedelta(days=14)
 """A kubeconfig that a person must renew is told this long before it ends."""
 
@@ -25,19 +26,21 @@ def ending(what: str, until: datetime | None, now: datetime) -> list[str]:
 
 
 def judged(want: Resource, seen: Observation) -> tuple[Condition, ...]:
-    """One condition if something ends soon, none otherwise."""
+    """One condition if something ends soon, one if something is not heard of, else none."""
     observed: Facts = (seen.facts or {}).get("observed") or {}
-    ending: Sequence[str] = observed.get("expiring") or ()
-    if not ending:
-        return ()
-    return (
+    return tuple(
         Condition(
-            type=LASTING,
+            type=kind,
             truth=Truth.FALSE,
-            reason=EXPIRES_SOON,
-            message="; ".join(ending),
+            reason=reason,
+            message="; ".join(said),
             generation=want.generation,
             since=seen.at,
             reason_since=seen.at,
-        ),
+        )
+        for kind, reason, said in (
+            (LASTING, EXPIRES_SOON, observed.get("expiring") or ()),
+            (FOLLOWED, NOT_FOLLOWED, observed.get("deaf") or ()),
+        )
+        if said
     )

@@ -91,7 +91,14 @@ class Assembly(Generic[S]):
         self._rng = rng
         tuned = tuning(settings)
         gates = Gates(tuned.gates, clock)
-        self.clusters = Clusters(net.kube, gates=gates, clock=clock, rng=rng, wake=self._wake)
+        self.clusters = Clusters(
+            net.kube,
+            gates=gates,
+            clock=clock,
+            rng=rng,
+            wake=self._wake,
+            kept=settings.network.kept,
+        )
         self.keeper = keeper(self.clusters)
         self.rules = Rules()
         tools = Tools(

@@ -10,10 +10,21 @@ import re
 from typing import Final
 
 from fleetd.kube import errors
+from fleetd.kube.room import Part, Room
 
 HEAD_MAX = 64 * 1024
 """Bytes of a status line and all headers. API servers send less than one KiB."""
+HEADERS_MAX = 256
+"""Of an answer; the same name twice counts twice."""
+BEFORE_MAX = 16
+"""Answers 1xx before the answer."""
 CHUNK_LINE_MAX = 256
+STEP = 1024 * 1024
+"""Bytes of a body between two looks at whether there is room for more."""
+PIECES_MAX = 100_000
+"""Of a line."""
+PIECE = 64
+"""Bytes that a piece of a body costs beside what is in it: a server may send them one by one."""
 
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
 _HEX = b"0123456789abcdefABCDEF"
@@ -34,6 +45,7 @@ class Answer:
 
     # There is one for each watch, for as long as it is open.
     __slots__ = (
+        "_before",
         "_begun",
         "_bodiless",
         "_body",
@@ -43,7 +55,10 @@ class Answer:
         "_keep",
         "_left",
         "_line_max",
+        "_part_of",
         "_rest",
+        "_room",
+        "_step",
         "_where",
         "headers",
         "lines",
@@ -52,9 +67,16 @@ class Answer:
         "streams",
     )
 
-    def __init__(self, *, body_max: int, line_max: int = 0, bodiless: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        body_max: int,
+        line_max: int = 0,
+        bodiless: bool = False,
+        room: Room | None = None,
+    ) -> None:
         """`line_max`: give the lines of the body as they come, if the status is 200. `bodiless`:
-        the answer to HEAD."""
+        the answer to HEAD. `room`: for all bodies of this server; `leave` it."""
         self.status: int = 0
         """0: the head has not come yet."""
         self.headers: dict[str, str] = {}
@@ -70,6 +92,10 @@ class Answer:
         self._body_max: Final = body_max
         self._line_max: Final = line_max
         self._bodiless = bodiless
+        self._room = room
+        self._part_of: Part | None = None
+        self._step = min(STEP, body_max)
+        self._before = 0
         self._where = _At.HEAD
         self._rest: bytes = b""
         self._left = 0
@@ -159,6 +185,9 @@ class Answer:
         if 100 <= status < 200:
             if status == 101:
                 raise errors.Garbled("the server wants to speak another protocol")
+            self._before += 1
+            if self._before > BEFORE_MAX:
+                raise errors.not_an_api_server("it announces an answer that never comes")
             return end + 4  # 100 Continue and the like: the answer is still to come
         self.status, self.headers = status, headers
         self.streams = self._line_max > 0 and status == 200
@@ -209,7 +238,7 @@ class Answer:
                 return -1
             size, at = int(found[1], 16), found.end()
             if not size:
-                self._where = _At.TRAILER
+                self._where, self._left = _At.TRAILER, 0
                 return at
             end = at + size
             if data[end : end + 2] != b"\r\n":
@@ -258,6 +287,10 @@ class Answer:
             return -1
         if end == at:
             self._where = _At.END
+            return end + 2
+        self._left += end + 2 - at  # of chunks there are none any more
+        if self._left > HEAD_MAX:
+            raise _garbled()
         return end + 2
 
     def _take(self, data: bytes, at: int, end: int) -> None:
@@ -265,9 +298,24 @@ class Answer:
 
     def _add(self, data: bytes, at: int, end: int) -> None:
         self.size += end - at
+        if self.size > self._step:
+            self._grow()
+        self._body.append(data[at:end])
+
+    def _grow(self) -> None:
         if self.size > self._body_max:
             raise _too_much(self._body_max)
-        self._body.append(data[at:end])
+        self._step = min(self.size + STEP, self._body_max)
+        if self._room is not None:
+            self._part_of = self._part_of or self._room.part()
+            if not self._part_of.hold(self._step + PIECE * len(self._body)):
+                raise _too_much(self._room.most)
+
+    def leave(self) -> None:
+        """Its body is somebody else's now."""
+        if self._part_of is not None:
+            self._part_of.leave()
+            self._part_of = None
 
     def _split(self, data: bytes, at: int, end: int) -> None:
         self.size += end - at
@@ -285,7 +333,7 @@ class Answer:
             half = lines.pop()
             self.lines += [line for line in lines if line]
             self._half, self._half_size = [half] if half else [], len(half)
-        if self._half_size > self._line_max:
+        if self._half_size > self._line_max or len(self._half) > PIECES_MAX:
             raise errors.Garbled(f"a line of the watch has more than {self._line_max} bytes")
 
 
@@ -293,7 +341,10 @@ def _headers(block: bytes) -> dict[str, str]:
     if not _HEADERS.fullmatch(block):
         raise _garbled()
     found: dict[str, str] = {}
-    for line in block.decode("latin-1").split("\r\n")[:-1]:
+    lines = block.decode("latin-1").split("\r\n")[:-1]
+    if len(lines) > HEADERS_MAX:
+        raise _garbled()
+    for line in lines:
         raw, _, value = line.partition(":")
         name, text = raw.lower(), value.strip(" \t")
         if name in found:
@@ -312,4 +363,4 @@ def _garbled() -> errors.Garbled:
 
 
 def _too_much(most: int) -> errors.Garbled:
-    return errors.Garbled(f"the answer has more than {most} bytes; is it an API server's?")
+    return errors.Garbled(f"what it answers has more than {most} bytes; is it an API server?")

@@ -27,6 +27,7 @@ from fleetd.clock import Clock
 from fleetd.kube import errors, slim
 from fleetd.kube.client import KubeClient, Listing
 from fleetd.kube.kinds import Kind
+from fleetd.kube.room import MIB, MOST, Room
 from fleetd.kube.slim import Change, Key, Memo, Object, Slim
 from topology import blind
 from topology.resource import Ref
@@ -58,6 +59,8 @@ BURIED = 4096
 """Deleted objects that are remembered, so that a late word of them does not bring them back."""
 BREATH = 256
 """Changes that are taken in one go, some milliseconds; then others run."""
+RECOUNT = 32 * MIB
+"""Bytes that a watch tells until it is counted again how many are kept."""
 PIECE = 250
 """Objects that are read or taken from a list in one go, some milliseconds; then others run."""
 
@@ -83,9 +86,10 @@ class Cache:
         rng: random.Random,
         wake: Callable[[Ref], None],
         memo: Memo | None = None,
+        room: Room | None = None,
         managed_fields: bool = False,
     ) -> None:
-        """`memo` may be shared by many."""
+        """`memo` may be shared by many, `room` by all of one server."""
         self._client = client
         self._kind = kind
         self._namespace = namespace
@@ -93,6 +97,10 @@ class Cache:
         self._rng = rng
         self._wake = wake
         self._memo = memo or Memo()
+        self._room = room or Room(MOST * MIB)
+        self._part = self._room.part()
+        self._grown = 0
+        """Bytes that a watch has told since it was last counted how many are kept."""
         self._managed_fields = managed_fields
         """A third of an object's size; nobody but a debugger reads them."""
 
@@ -251,6 +259,7 @@ class Cache:
                 await self._pause(wait)
         finally:
             self._lost(errors.Unreachable("the cache has stopped"))
+            self._part.leave()
 
     async def _attempt(self) -> float:
         """Follow for as long as it goes. Gives the seconds to wait before the next attempt."""
@@ -273,7 +282,7 @@ class Cache:
                 await self._follow(self._limit)
         except TimeoutError:
             return errors.Unreachable("the server was silent for too long")
-        except errors.Gone as cause:
+        except (errors.Gone, errors.TooMuch) as cause:
             self._version = ""
             return cause
         except errors.KubeError as cause:
@@ -289,17 +298,16 @@ class Cache:
             self._kind = await self._client.find(self._kind.group, self._kind.kind)
             seen = "" if self._stranger else self._seen
             listing = await self._client.list(
-                self._kind, self._namespace, managed=self._managed_fields
+                self._kind, self._namespace, managed=self._managed_fields, room=self._room
             )
             await self._take_all(listing, seen)
-            self._gain()
+            self._tried.set()
         elif self.lost_since is not None:
             # A quiet watch says nothing for a minute; that it stands again must be known sooner.
             seen = self._seen
             version = await self._client.version(self._kind, self._namespace)
             if self._rewritten(version, seen):
                 raise errors.Gone("the server's history was rewritten")
-            self._gain()
 
     async def _follow(self, limit: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
@@ -312,6 +320,8 @@ class Cache:
             version=self._version,
             seconds=seconds,
             managed=self._managed_fields,
+            # Not sooner: of one that does not let us watch nothing would be heard.
+            opened=self._gain,
         )
         taken = 0
         async with contextlib.aclosing(changes):
@@ -323,12 +333,20 @@ class Cache:
                     limit.reschedule(heard + STALL)
                 self._failures = 0
                 self._take(change)
+                self._grown += len(change.object.body)
+                if self._grown > RECOUNT:
+                    self._count()
                 taken += 1
                 if taken % BREATH == 0:
                     await asyncio.sleep(0)
         if loop.time() - began < SHORT:
             raise errors.Unreachable("the server ended the watch at once")
         self._failures = 0
+
+    def _count(self) -> None:
+        """Raises `TooMuch` if the server has no room for all that is kept of it."""
+        self._grown = 0
+        self._part.keep(sum(len(one.body) for one in self._objects.values()))
 
     async def _pause(self, seconds: float) -> None:
         """Cut short by a new client."""
@@ -372,10 +390,8 @@ class Cache:
             return 0
         # 2**6 seconds are more than the longest wait.
         longest = min(FIRST_WAIT * 2 ** min(self._failures - 1, 6), LONGEST_WAIT)
-        wait = longest * (0.5 + self._rng.random() / 2)
-        if isinstance(cause, errors.TooMany):
-            wait = max(wait, min(cause.retry_after, LONGEST_RETRY_AFTER))
-        return wait
+        least = cause.retry_after if isinstance(cause, errors.TooMany) else 0
+        return max(longest * (0.5 + self._rng.random() / 2), min(least, LONGEST_RETRY_AFTER))
 
     # What the server says.
 
@@ -391,7 +407,7 @@ class Cache:
         for key, old in before.items():
             # What we wrote while the list was on its way is newer than the list. Versions of
             # another server mean nothing here: its absences are as real as any.
-            if key not in found and not (seen and _older(listing.version, old.version)):
+            if key not in found and not (seen and slim.older(listing.version, old.version)):
                 self._remove(key)
         if self._stranger:
             self._buried.clear()
@@ -400,7 +416,8 @@ class Cache:
                 await asyncio.sleep(0)
             # A rewritten history has older versions of all; but not of what is written just now.
             self._put(item, anew=rewritten and self._objects.get(key) is before.get(key))
-        self._seen = listing.version if self._stranger else _newer(self._seen, listing.version)
+        self._seen = listing.version if self._stranger else slim.newer(self._seen, listing.version)
+        self._count()
         self._version = listing.version
         self._stranger = False
         self._listed_at = self._clock.monotonic()
@@ -408,7 +425,7 @@ class Cache:
     def _rewritten(self, version: str, seen: str) -> bool:
         """Raises if the server is behind what it said before. True: it has been for so long that
         it will not catch up, and is to be believed."""
-        if not _older(version, seen):
+        if not slim.older(version, seen):
             self._behind_since = None
             return False
         if self._behind_since is None:
@@ -429,8 +446,8 @@ class Cache:
             case _:
                 pass
         if obj.version:
-            self._version = _newer(self._version, obj.version)
-            self._seen = _newer(self._seen, obj.version)
+            self._version = slim.newer(self._version, obj.version)
+            self._seen = slim.newer(self._seen, obj.version)
 
     def _put(self, obj: Slim, *, anew: bool = False) -> None:
         """`anew`: whatever was there before, and of whichever version."""
@@ -442,7 +459,7 @@ class Cache:
             self._order = None
         elif old.uid != obj.uid:
             self._bury(old.uid)
-        elif not anew and (obj.version == old.version or _older(obj.version, old.version)):
+        elif not anew and (obj.version == old.version or slim.older(obj.version, old.version)):
             return
         self._objects[key] = obj
         self._changed(key)
@@ -481,12 +498,3 @@ class Cache:
         self._readers_of_all = {}
         for ref in readers:
             self._wake(ref)
-
-
-def _older(one: str, other: str) -> bool:
-    """Whether `one` is surely older. Versions that are not numbers say nothing."""
-    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
-
-
-def _newer(one: str, other: str) -> str:
-    return one if _older(other, one) else other

@@ -8,19 +8,22 @@ reads an answer that is older than what he did himself.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
 from fleetd.kube import errors, slim, transport
 from fleetd.kube.kinds import Discovery, Kind
+from fleetd.kube.room import MIB, MOST, Part, Room
 from fleetd.kube.slim import Change, Object, Slim
 from fleetd.kube.transport import Request, Response, Transport
 
 MANAGER = "fleetd"
 PAGE = 500
 """Objects. 500 of 3 KiB are 1.5 MiB and some milliseconds of skimming."""
+PAGES = 20_000
+"""Of one list. A million objects, and a server that gives fifty at a time."""
 PIECE = 500
 """Objects that are skimmed in one go; then others run. A server may send more than a page."""
 
@@ -78,7 +81,7 @@ class KubeClient:
             if self._no_such_object(missing):
                 return None
             raise
-        return _decoded(response)
+        return _named(response)
 
     async def list(
         self,
@@ -89,23 +92,30 @@ class KubeClient:
         limit: int = PAGE,
         *,
         managed: bool = False,
+        room: Room | None = None,
     ) -> Listing:
         """All of them, at one moment. Takes several requests if there are more than `limit`.
-        `managed`: with managedFields."""
+        `managed`: with managedFields. `room`: of this server; raises `TooMuch` if it is full."""
         query = _given(labelSelector=labels, fieldSelector=fields, limit=str(limit))
+        part = (room or Room(MOST * MIB)).part()
         try:
-            return await self._pages(kind, namespace, query, managed=managed)
+            return await self._pages(kind, namespace, query, part, managed=managed)
         except errors.Gone:
             # The moment of the first page is out of the server's memory: take a newer one.
-            return await self._pages(kind, namespace, query, managed=managed)
+            return await self._pages(kind, namespace, query, part, managed=managed)
+        finally:
+            part.leave()
 
     async def _pages(
-        self, kind: Kind, namespace: str, query: dict[str, str], *, managed: bool
+        self, kind: Kind, namespace: str, query: dict[str, str], part: Part, *, managed: bool
     ) -> Listing:
         items: list[Slim] = []
         path = kind.path(namespace=namespace)
-        while True:
+        size = 0
+        for _ in range(PAGES):
             response = await self._kind_ask(Request(method="GET", path=path, query=query))
+            size += len(response.body)
+            part.keep(size)
             page = _page(response, path)
             found = page.items or []
             for start in range(0, len(found), PIECE):
@@ -114,7 +124,10 @@ class KubeClient:
                 items += _slims(found[start : start + PIECE], kind, path, managed=managed)
             if not page.metadata.more:
                 return Listing(items, page.metadata.version)
+            if page.metadata.more == query.get("continue"):
+                break  # the same place again
             query = {**query, "continue": page.metadata.more}
+        raise errors.not_an_api_server(f"{path} is a list that never ends")
 
     async def version(self, kind: Kind, namespace: str = "") -> str:
         """Where the server stands now. Costs one object, however many there are."""
@@ -131,9 +144,11 @@ class KubeClient:
         seconds: int = 300,
         *,
         managed: bool = False,
+        opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[Change]:
         """What changes after `version`, until the server ends it, after `seconds` at the latest.
-        `managed`: with managedFields. Close it with `aclose` when you stop reading early."""
+        `managed`: with managedFields. `opened` is called when the server has taken it. Close it
+        with `aclose` when you stop reading early."""
         query = _given(
             watch="true",
             allowWatchBookmarks="true",
@@ -141,7 +156,8 @@ class KubeClient:
             labelSelector=labels,
             timeoutSeconds=str(seconds),
         )
-        request = Request(method="GET", path=kind.path(namespace=namespace), query=query)
+        path = kind.path(namespace=namespace)
+        request = Request(method="GET", path=path, query=query, opened=opened)
         lines = cast("AsyncGenerator[bytes]", self._transport.lines(request))
         async with contextlib.aclosing(lines):
             try:
@@ -269,7 +285,7 @@ class KubeClient:
     async def raw(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         """The body of a GET, whatever it is: `/version`, `/readyz`, a service behind the proxy."""
         request = Request(method="GET", path=path, query=query or {}, accept="*/*")
-        return (await self._ask(request)).body
+        return (await self._ask(request, plain=True)).body
 
     async def _write(self, kind: Kind, request: Request) -> Object:
         answer = _decoded(await self._kind_ask(request))
@@ -289,10 +305,13 @@ class KubeClient:
             self._no_such_object(missing)
             raise
 
-    async def _ask(self, request: Request) -> Response:
+    async def _ask(self, request: Request, *, plain: bool = False) -> Response:
+        """`plain`: the answer need not be JSON."""
         response = await self._transport.send(request)
         if not 200 <= response.status < 300:
             raise errors.of(response.status, response.body, response.headers)
+        if not plain:
+            errors.check_form(request.path, response.headers)
         return response
 
     def _no_such_object(self, missing: errors.NotFound) -> bool:
@@ -313,35 +332,38 @@ class KubeClient:
 def _change(line: bytes, *, managed: bool) -> Change:
     try:
         return slim.of_event(line, managed=managed)
-    except msgspec.MsgspecError:
-        raise errors.Unreachable("the watch broke off in the middle of a line") from None
+    except errors.UNREADABLE:
+        raise errors.not_an_api_server("the watch says what is no change") from None
 
 
 def _slims(items: Sequence[msgspec.Raw], kind: Kind, path: str, *, managed: bool) -> list[Slim]:
     try:
         return [slim.of_bytes(bytes(item), kind, managed=managed) for item in items]
-    except msgspec.MsgspecError:
-        raise _not_an_api_server(path) from None
+    except errors.UNREADABLE:
+        raise errors.not_an_api_server(f"{path} answers what is no list of objects") from None
 
 
 def _page(response: Response, path: str) -> _List:
     try:
         return _LIST.decode(response.body)
-    except msgspec.MsgspecError:
-        raise _not_an_api_server(path) from None
+    except errors.UNREADABLE:
+        raise errors.not_an_api_server(f"{path} answers what is no list of objects") from None
 
 
 def _decoded(response: Response) -> Object:
     try:
         return _OBJECT.decode(response.body)
-    except msgspec.MsgspecError:
-        raise _not_an_api_server("it") from None
+    except errors.UNREADABLE:
+        raise errors.not_an_api_server("it answers what is no object") from None
 
 
-def _not_an_api_server(what: str) -> errors.Garbled:
-    return errors.Garbled(
-        f"{what} did not answer as an API server does; is the address of the kubeconfig right?"
-    )
+def _named(response: Response) -> Object:
+    """Of what has a name: whoever reads it may rely on that."""
+    found = _decoded(response)
+    meta: object = found.get("metadata")
+    if not isinstance(meta, dict) or not cast("Object", meta).get("name"):
+        raise errors.not_an_api_server("it answers an object without a name")
+    return found
 
 
 def _encoded(body: object) -> bytes:

@@ -21,10 +21,11 @@ from fleetd.clock import Clock
 from fleetd.gate import Gates
 from fleetd.kube import client as kube
 from fleetd.kube import errors, secretview
-from fleetd.kube.cache import Cache
+from fleetd.kube.cache import Cache, Stale
 from fleetd.kube.client import KubeClient
 from fleetd.kube.gated import GatedTransport
 from fleetd.kube.kinds import Kind
+from fleetd.kube.room import MIB, MOST, Room
 from fleetd.kube.secretview import SecretView
 from fleetd.kube.slim import Memo, Object
 from fleetd.kube.transport import Transport
@@ -65,6 +66,10 @@ class _Kept:
 class _Caches(dict[_Which, _Kept]):
     """Of one backend; they outlive the client they began with."""
 
+    def __init__(self, room: Room) -> None:
+        super().__init__()
+        self.room = room
+
     def wrote(self, kind: Kind, obj: Object) -> None:
         for cache in self._of(kind):
             cache.note(obj)
@@ -103,8 +108,10 @@ class Clusters:
         rng: random.Random,
         wake: Callable[[Ref], None],
         manager: str = kube.MANAGER,
+        kept: int = MOST,
     ) -> None:
-        """`connect` is `Network.kube`; `wake` is called for who read what has changed."""
+        """`connect` is `Network.kube`; `wake` is called for who read what has changed; `kept`: MiB
+        of one server at most."""
         self._connect = connect
         self._gates = gates
         self._clock = clock
@@ -112,6 +119,7 @@ class Clusters:
         self._wake = wake
         self._manager = manager
         self._memo = Memo()
+        self._kept = kept * MIB
         self._backends: dict[str, _Backend] = {}
         self._old: list[tuple[float, Transport]] = []
         self._group: asyncio.TaskGroup | None = None
@@ -124,7 +132,7 @@ class Clusters:
             known.expires = expires
             return
         transport = GatedTransport(self._connect(kubeconfig), self._gates.of(backend), self._clock)
-        caches = known.caches if known is not None else _Caches()
+        caches = known.caches if known is not None else _Caches(Room(self._kept))
         client = KubeClient(transport, manager=self._manager, listener=caches)
         self._backends[backend] = _Backend(
             kubeconfig=kubeconfig,
@@ -225,6 +233,18 @@ class Clusters:
         kept.cache.check()
         return kept.cache
 
+    def deaf(self, backend: str) -> list[str]:
+        """What is not heard of any more there, and why: whoever reads it is blind."""
+        known = self._backends.get(backend)
+        found: list[str] = []
+        for kept in known.caches.values() if known is not None else ():
+            try:
+                kept.cache.check()
+            except Stale as cause:
+                if kept.cache.lost_since is not None:
+                    found.append(str(cause))
+        return sorted(found)
+
     async def refresh(
         self, backend: str, kind: Kind, name: str, namespace: str = ""
     ) -> Object | None:
@@ -275,6 +295,7 @@ class Clusters:
             rng=self._rng,
             wake=self._wake,
             memo=self._memo,
+            room=known.caches.room,
         )
         task = self._group.create_task(
             self._keep(backend, which, cache), name=f"cache {backend} {cache}"

@@ -104,7 +104,10 @@ def flatten(kubeconfig: Secret, folder: Path) -> Secret:
                 part[inline] = content.decode("utf-8", "replace").strip()
             else:
                 part[inline] = base64.b64encode(content).decode()
-    return Secret(yaml.safe_dump(document))
+    try:
+        return Secret(yaml.safe_dump(document))
+    except RecursionError:
+        raise BadConfig("the kubeconfig is nested too deeply") from None
 
 
 async def load(kubeconfig: Kubeconfig) -> Target:
@@ -134,7 +137,7 @@ async def load(kubeconfig: Kubeconfig) -> Target:
 def _document(kubeconfig: Secret) -> dict[str, Any]:
     try:
         document: Any = plainyaml.load(kubeconfig.reveal())
-    except (plainyaml.Error, RecursionError):
+    except plainyaml.Error:
         # Raised from outside of this block: the parser's exception quotes what it stumbled over.
         document = None
     if not isinstance(document, dict):

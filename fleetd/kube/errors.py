@@ -5,6 +5,7 @@ What an API server can answer instead of what was asked for.
      ├─ Unreachable        no answer at all, or one that is not from an API server
      │   ├─ Untrusted      its certificate is not of the authority that we were told
      │   ├─ Garbled        something answers that is no API server
+     │   ├─ TooMuch        it sends more than is kept of one server
      │   └─ Closed         it was not asked: it did not answer others, or wants a pause
      ├─ Unauthorized       401: the credentials are not good, or not good any more
      ├─ Forbidden          403: they are good, but this is not allowed, or admission refused it
@@ -25,6 +26,7 @@ own words, cut short, and what to do where that is ours to say; it never holds a
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -32,6 +34,8 @@ from fleetd import errors
 from topology import blind
 
 SAID_MAX = 400
+UNREADABLE = (msgspec.MsgspecError, RecursionError)
+"""What decoding raises for what is no JSON, is not shaped as asked, or is nested without end."""
 
 
 class KubeError(errors.FleetError):
@@ -66,6 +70,10 @@ class Untrusted(Unreachable):
 
 class Garbled(Unreachable):
     blind = blind.NOT_AN_API_SERVER
+
+
+class TooMuch(Unreachable):
+    blind = blind.TOO_MUCH
 
 
 class Closed(Unreachable):
@@ -148,8 +156,16 @@ _BY_STATUS: Mapping[int, type[KubeError]] = {
 def of(status: int, body: bytes, headers: Mapping[str, str]) -> KubeError:
     """The error for an answer that is not 2xx. An aggregated API that is away answers in plain
     text without a Status object, so nothing of it is taken for granted."""
-    message, reason, managers = _said(body)
+    if 300 <= status < 400:
+        where = _place(headers.get("location") or "")
+        return not_an_api_server(f"it answers {status} and sends us {where}")
+    page = _is_page(body, headers)
+    if page and status < 500:
+        return not_an_api_server(f"it answers {status} with a web page")
+    message, reason, managers = ("", "", ()) if page else _said(body)
     message = message or f"the server answered {status}"
+    if page:
+        message += " with a web page, as a proxy or a balancer before it does"
     if status in _TO_DO:
         message = f"{message}: {_TO_DO[status]}"
     if status == 429:
@@ -170,7 +186,33 @@ def of(status: int, body: bytes, headers: Mapping[str, str]) -> KubeError:
 
 def of_status(status: Mapping[str, Any]) -> KubeError:
     """The error for a Status object that came as a line of a watch."""
-    return of(int(status.get("code") or 500), msgspec.json.encode(status), {})
+    code = status.get("code")
+    return of(code if isinstance(code, int) else 500, msgspec.json.encode(status), {})
+
+
+def not_an_api_server(what: str) -> Garbled:
+    """`what`: a sentence about what it does."""
+    return Garbled(f"{what}, as no API server does; is the address of the kubeconfig right?")
+
+
+def check_form(path: str, headers: Mapping[str, str]) -> None:
+    """Raises `Garbled` for an answer that says that it is no JSON."""
+    form = headers.get("content-type") or "application/json"
+    if not form.lower().startswith("application/json"):
+        raise not_an_api_server(f"{path} answers in {form[:60]!a}")
+
+
+def _is_page(body: bytes, headers: Mapping[str, str]) -> bool:
+    return body[:64].lstrip()[:1] == b"<" or "html" in headers.get("content-type", "").lower()
+
+
+def _place(location: str) -> str:
+    """The host alone: the rest may hold a key."""
+    try:
+        host = urlsplit(location).hostname or ""
+    except ValueError:
+        host = ""
+    return f"to {host[:SAID_MAX]}" if host and host.isprintable() else "elsewhere"
 
 
 class _Cause(msgspec.Struct):
@@ -192,7 +234,7 @@ def _said(body: bytes) -> tuple[str, str, tuple[str, ...]]:
     """Words, reason, and the managers that a conflict is with."""
     try:
         status = msgspec.json.decode(body, type=_Status)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return "", "", ()
     except msgspec.DecodeError:
         text = body[: 4 * SAID_MAX].decode("utf-8", "replace").strip()

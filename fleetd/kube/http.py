@@ -17,12 +17,14 @@ from fleetd.kube import config, errors
 from fleetd.kube.answers import Answer
 from fleetd.kube.config import Kubeconfig
 from fleetd.kube.connections import Pool
+from fleetd.kube.room import Room
 from fleetd.kube.transport import Request, Response
 
 LINE_MAX = 16 * 1024 * 1024
 """Bytes. An object has 1.5 MiB at most (etcd), and escaping may triple it."""
 BODY_MAX = 512 * 1024 * 1024
-"""Bytes. A page of 500 objects of 1 MiB; more is not an answer but an attack."""
+"""Bytes of all answers under way from a server. A page of 500 objects of 1 MiB is the most that may
+come; more is not an answer but an attack."""
 ERROR_MAX = 64 * 1024
 REQUEST_LIMIT = 75.0
 """Seconds. An API server ends a request by itself after 60."""
@@ -39,6 +41,8 @@ class HttpTransport:
     def __init__(self, kubeconfig: Kubeconfig, *, connections: int = CONNECTIONS) -> None:
         self._kubeconfig = kubeconfig
         self._connections = connections
+        self._room = Room(BODY_MAX)
+        """For all answers that are under way."""
         self._pool: Pool | None = None
         self._stale = False
         """Whether the server does not take what the pool's target logs in with."""
@@ -47,8 +51,13 @@ class HttpTransport:
 
     async def send(self, request: Request) -> Response:
         pool = await self._open()
-        answer = Answer(body_max=BODY_MAX, bodiless=request.method == "HEAD")
-        await pool.ask(_message(pool, request), answer)
+        answer = Answer(
+            body_max=self._room.most, bodiless=request.method == "HEAD", room=self._room
+        )
+        try:
+            await pool.ask(_message(pool, request), answer)
+        finally:
+            answer.leave()
         self._answered(answer.status)
         return Response(status=answer.status, body=answer.body(), headers=answer.headers)
 
@@ -67,6 +76,8 @@ class HttpTransport:
             self._answered(answer.status)
             if answer.status != 200:
                 raise errors.of(answer.status, answer.body(), answer.headers)
+            if request.opened is not None:
+                request.opened()
             while True:
                 for line in answer.take():
                     yield line

@@ -156,13 +156,16 @@ class Discovery:
     async def _ask(self, path: str, answer: type[Any]) -> Any:  # noqa: ANN401 -- as asked for
         response = await self._transport.send(Request(method="GET", path=path))
         if response.status == 404:
+            gone = errors.of(404, response.body, response.headers)
+            if isinstance(gone, errors.Garbled):
+                raise gone
+            if path == "/apis":
+                raise errors.not_an_api_server(f"{path} is not there")
             return None
         if response.status != 200:
             raise errors.of(response.status, response.body, response.headers)
+        errors.check_form(path, response.headers)
         try:
             return msgspec.json.decode(response.body, type=answer)
-        except msgspec.MsgspecError:
-            raise errors.Unreachable(
-                f"{path} did not answer as an API server does; "
-                "is the address of the kubeconfig right?"
-            ) from None
+        except errors.UNREADABLE:
+            raise errors.not_an_api_server(f"{path} answers what is no list of kinds") from None

@@ -46,7 +46,7 @@ class Slim(msgspec.Struct, frozen=True, gc=False):
         """Raises `Unreachable` for what is no object, however it got here."""
         try:
             return _OBJECT.decode(self.body)
-        except msgspec.MsgspecError:
+        except errors.UNREADABLE:
             raise errors.Garbled("the server sent what is not an object") from None
 
 
@@ -178,6 +178,16 @@ def _without(body: bytes) -> bytes:
     del meta["managedFields"]
     parts["metadata"] = msgspec.Raw(msgspec.json.encode(meta))
     return msgspec.json.encode(parts)
+
+
+def older(one: str, other: str) -> bool:
+    """Whether a resourceVersion is surely older. One that is no number says nothing. They are
+    compared as texts: a server may send more digits than make a number."""
+    return one.isdecimal() and other.isdecimal() and (len(one), one) < (len(other), other)
+
+
+def newer(one: str, other: str) -> str:
+    return one if older(other, one) else other
 
 
 class Memo:

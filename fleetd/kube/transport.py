@@ -6,7 +6,7 @@ There are two transports: HTTP (`fleetd.kube.http`) and the simulated world call
 nor decides: it delivers, or it raises `Unreachable` with what stood in the way.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +25,8 @@ class Request:
     body: bytes = b""
     content_type: str = JSON
     accept: str = JSON
+    opened: Callable[[], None] | None = field(default=None, compare=False, repr=False)
+    """Of a watch: called when the server has taken it; the first line may come much later."""
 
     @property
     def writes(self) -> bool:

@@ -133,6 +133,8 @@ class Shelf:
             gone = status(410, "Expired", "too old resource version")
             yield msgspec.json.encode({"type": "ERROR", "object": gone})
             return
+        if request.opened is not None:
+            request.opened()
         heard: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         for version, event in self.history:
             if version > since and not self.mute:

@@ -57,8 +57,10 @@ CASES = {
     "missing kind": Told("rabbitmq", "Absent", "", Truth.FALSE),
     "other version": Told("rabbitmq", "OtherVersion", servers.WORDS["other version"]),
     "a page": Told("cluster", "NotAnApiServer", "is the address of the kubeconfig right"),
+    "elsewhere": Told("cluster", "NotAnApiServer", "sends us to login.example"),
+    "announced": Told("cluster", "NotAnApiServer", "announces an answer that never comes"),
     "garbage": Told("cluster", "NotAnApiServer", "does not speak HTTP .* right"),
-    "without end": Told("cluster", "NotAnApiServer", "more than 1000000 bytes"),
+    "without end": Told("cluster", "NotAnApiServer", "more than 1000000 bytes; is it an API"),
     "nothing": Told("cluster", "NoAnswer", r"no answer within \d s; see whether it is up"),
 }
 

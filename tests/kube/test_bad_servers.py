@@ -29,6 +29,13 @@ from tests.kube import wire
 GOOD, BAD = "cluster:good", "cluster:bad"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDLESS = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+BYTES = {
+    "announced": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 100,
+    "garbage": [b"SSH-2.0-OpenSSH_9.6\r\n"],
+    "nothing": [],
+    "without end": [CHUNKED, *[ENDLESS] * 40],
+}
+"""What servers say that hang up never."""
 
 
 @contextlib.asynccontextmanager
@@ -79,16 +86,11 @@ async def bad(
                 access = _access(cluster, address, cluster.admin_token())
                 cluster.serve(definition(version="v1alpha9"))
                 asked = ("rabbitmq.com", "RabbitmqCluster")
-            case "a page":
-                access = wire.kubeconfig(await stack.enter_async_context(wire.serving(_page)))
-            case "garbage":
-                said = wire.saying(b"SSH-2.0-OpenSSH_9.6\r\n", hold=True)
-                access = wire.kubeconfig(await stack.enter_async_context(said))
-            case "nothing":
-                silent = wire.saying(hold=True)
-                access = wire.kubeconfig(await stack.enter_async_context(silent))
+            case "a page" | "elsewhere":
+                made = wire.serving(_page if which == "a page" else _elsewhere)
+                access = wire.kubeconfig(await stack.enter_async_context(made))
             case _:
-                said = wire.saying(CHUNKED, *[ENDLESS] * 40, hold=True)
+                said = wire.saying(*BYTES[which], hold=True)
                 access = wire.kubeconfig(await stack.enter_async_context(said))
         yield access, asked
 
@@ -107,6 +109,10 @@ async def _page(_request: web.Request) -> web.StreamResponse:
     return web.Response(text="<html>welcome</html>", content_type="text/html")
 
 
+async def _elsewhere(_request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("https://login.example/?to=here")
+
+
 WORDS = {
     "unreachable": r"cluster:bad: 127\.0\.0\.1:\d+: Connection refused",
     "wrong authority": r"cluster:bad: .*certificate is not trusted: .*; is the authority",
@@ -117,9 +123,11 @@ WORDS = {
         r"serves RabbitmqCluster of group rabbitmq\.com in v1alpha9 only, "
         "and fleetd speaks v1beta1: install a release of what brings it"
     ),
-    "a page": r"did not answer as an API server does; is the address .* right\?",
+    "a page": r"as no API server does; is the address .* right\?",
+    "elsewhere": r"answers 302 and sends us to login\.example, .* is the address .* right\?",
+    "announced": r"announces an answer that never comes, .* is the address .* right\?",
     "garbage": r"cluster:bad: what answers there does not speak HTTP .* right\?",
-    "without end": r"cluster:bad: the answer has more than 1000000 bytes; is it an API server's\?",
+    "without end": r"cluster:bad: .* more than 1000000 bytes; is it an API server\?",
 }
 
 

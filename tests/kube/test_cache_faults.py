@@ -53,7 +53,8 @@ def test_a_line_that_cannot_be_read_costs_only_the_connection(line: bytes) -> No
             await asyncio.sleep(5)
             return on.names(), error, on.cache.fresh_since is not None
 
-    assert loop.run(main()) == (["a", "b"], "the watch broke off in the middle of a line", True)
+    said = "the watch says what is no change, as no API server does; is the address of the "
+    assert loop.run(main()) == (["a", "b"], f"{said}kubeconfig right?", True)
 
 
 def test_an_object_without_metadata_costs_only_the_connection() -> None:

@@ -149,7 +149,7 @@ def test_a_kind_that_is_not_served_is_asked_for_again() -> None:
     """It is said in words, and found as soon as its definition is installed."""
 
     async def main() -> tuple[list[str], Kind]:
-        canned = Canned({"/api/v1": _resources("Pod")})
+        canned = Canned({"/api/v1": _resources("Pod"), "/apis": {"groups": []}})
         found = Discovery(canned)
         said: list[str] = []
         for kind in (("g", "Thing"), ("", "Thing")):
@@ -388,7 +388,7 @@ def test_a_body_that_is_no_json_is_not_from_an_api_server() -> None:
             await client.get(NODE, "a")
 
     for call in ("list", "get"):
-        with pytest.raises(errors.Unreachable, match="did not answer as an API server"):
+        with pytest.raises(errors.Unreachable, match="as no API server does"):
             loop.run(main(call))
 
 

@@ -311,6 +311,43 @@ def test_a_cache_that_nobody_reads_is_given_up() -> None:
     assert loop.run(main()) == (1, 0, ["a"])
 
 
+class Shut(Shelf):
+    """It may be listed, and not watched."""
+
+    shut = True
+
+    def lines(self, request: Request) -> Any:
+        return self._refused() if self.shut else super().lines(request)
+
+    async def _refused(self) -> Any:
+        raise errors.Forbidden("you may not watch")
+        yield b""
+
+
+def test_what_may_not_be_watched_is_told_of_its_server() -> None:
+    """After half a minute and for as long as it lasts, with the reason; of no other server."""
+
+    async def main() -> list[list[str]]:
+        bad, good = Shut(), _shelf("good")
+        bad.put("b")
+        told: list[list[str]] = []
+        async with running(bad=bad, good=good) as on:
+            on.clusters.put("cluster:bad", Secret("bad"))
+            on.clusters.put(HV, Secret("good"))
+            await on.names()
+            await on.clusters.cache("cluster:bad", GROUP, "Box")
+            told.append(on.clusters.deaf("cluster:bad"))
+            for _ in range(5):
+                await asyncio.sleep(100)
+                told.append([said[-17:] for said in on.clusters.deaf("cluster:bad")])
+            told.append(on.clusters.deaf(HV))
+            bad.shut = False
+            await asyncio.sleep(100)
+            return [*told, on.clusters.deaf("cluster:bad"), on.clusters.deaf("cluster:none")]
+
+    assert loop.run(main()) == [[], *[["you may not watch"]] * 5, [], [], []]
+
+
 class Rotten(Shelf):
     """A transport with a fault of its own: it raises what no transport may."""
 

@@ -184,3 +184,18 @@ async def test_a_program_logs_in_only_where_that_is_allowed(tmp_path: Path) -> N
     assert target.authorization == Secret("Bearer from-program")
     assert CANARY not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["clusters: " + "[" * 200_000, '{"clusters":' + "[" * 200_000 + "]" * 200_000 + "}"],
+    ids=["YAML", "JSON"],
+)
+def test_a_kubeconfig_that_is_nested_without_end_is_no_kubeconfig(
+    text: str, tmp_path: Path
+) -> None:
+    """It may come from a far side; the process goes on."""
+    with pytest.raises(config.BadConfig, match="not a document in YAML"):
+        config.read(Secret(text))
+    with pytest.raises(config.BadConfig, match="not a document in YAML"):
+        config.flatten(Secret(text), tmp_path)

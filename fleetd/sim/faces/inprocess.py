@@ -69,6 +69,8 @@ class InProcess:
             if instead is not None or isinstance(answer, Response):
                 refused = instead or whole
                 raise errors.of(refused.status, refused.body, refused.headers)
+            if request.opened is not None:
+                request.opened()
             async for line in self._passing(request, answer):
                 yield line
         finally:

@@ -14,6 +14,7 @@ from fleetd.kube import errors
 from fleetd.secrets import Secret
 from fleetd.sim import loop
 from fleetd.sim.faults import Plight
+from fleetd.vocabulary import Truth
 from tests.drivers.gardener import region as place
 from tests.drivers.gardener.region import Region, changed, want
 from tests.drivers.gardener.test_clusters import SHOOT, prepared, up
@@ -276,6 +277,21 @@ class _Given:
 
     async def read(self, access: Facts, want: Resource) -> Secret:
         return Secret(self.text)
+
+
+def test_what_a_cluster_does_not_let_us_follow_is_told_beside_ready() -> None:
+    """A look at the cluster itself works, so nothing else would say why all on it is blind."""
+
+    async def act(region: Region) -> None:
+        driver = await inside(region)
+        assert {one.type for one in driver.judge(HV, await driver.observe(HV))} == {"Ready"}
+        region.tools.clusters.deaf = lambda backend: [f"nothing heard of Node: {backend} refuses"]
+        told = {one.type: one for one in driver.judge(HV, await driver.observe(HV))}
+        assert told["Ready"].truth is Truth.TRUE
+        assert (told["Followed"].truth, told["Followed"].reason) == (Truth.FALSE, "NotFollowed")
+        assert told["Followed"].message == "nothing heard of Node: cluster:hv refuses"
+
+    loop.run(place.play(act))
 
 
 def test_an_adopted_cluster_is_looked_at_and_never_changed() -> None:
