@@ -162,9 +162,15 @@ def _wait(asked: Client, refs: set[str]) -> None:
     """Until all of it is Ready and nothing is left to do about it, or only a person can move the
     rest. Twice in a row: what was just looked at is planned a moment later."""
     with output.working("waiting") as progress:
-        last, calm = "", 0
+        last, calm, patience, known = "", 0, watching.Patience(good=True), False
         while True:
-            nodes = [node for node in _nodes(asked) if node["id"] in refs]
+            found = patience.look(lambda: _nodes(asked))
+            # A daemon that has just started knows nothing yet; that is not the end of it.
+            if found is None or (known and not found):
+                clock.block(watching.POLL)
+                continue
+            known = known or bool(found)
+            nodes = [node for node in found if node["id"] in refs]
             left = [node for node in nodes if not _is_done(node)]
             calm = 0 if left else calm + 1
             if calm == CALM:

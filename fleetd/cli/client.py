@@ -58,6 +58,10 @@ class Refusal(Stop):
         """The stable code of the problem."""
         return str(self.told.get("code", ""))
 
+    @property
+    def word(self) -> str:
+        return self.problem
+
 
 def user() -> str:
     """Who is at the keyboard, as this machine knows them, in signs that every machine knows."""

@@ -212,7 +212,8 @@ def _limits(given: Iterable[Shape], state: str) -> Iterator[Text]:
 
 def _events(given: Sequence[Shape]) -> Iterator[Text]:
     if given:
-        yield from _title("Events", f"the last {len(given)}" if len(given) > 1 else "")
+        last = f"the last {len(given)}, " if len(given) > 1 else ""
+        yield from _title("Events", f"{last}times in UTC")
     for one in given:
         at = states.moment(one["at"]).strftime("%m-%d %H:%M:%S")
         yield Text.assemble((f"  {at}  ", "dim"), f"{one['reason']:<12} {one['message']}")

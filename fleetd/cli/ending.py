@@ -2,12 +2,15 @@
 How the programs end: one place for exit codes, interrupts, broken pipes and last words.
 
 0 good, 1 the answer is bad, 2 wrong usage, 3 there is something to do, 4 cannot reach the daemon,
-5 not allowed, 130 interrupted. Complaints go to stderr.
+5 not allowed, 130 interrupted. Complaints go to stderr; where a program asked for JSON or YAML and
+got no answer yet, the complaint is the answer too, so that stdout is one document whatever happens.
 """
 
 import enum
 import io
+import json
 import os
+import re
 import sys
 from typing import Any, NoReturn
 
@@ -26,12 +29,57 @@ class Exit(enum.IntEnum):
     INTERRUPTED = 130
 
 
+_WORDS = {
+    Exit.BAD: "bad-answer",
+    Exit.USAGE: "wrong-usage",
+    Exit.UNREACHABLE: "unreachable",
+    Exit.FORBIDDEN: "not-allowed",
+    Exit.INTERRUPTED: "interrupted",
+}
+"""What a program may go by, where the daemon gave no code of its own."""
+
+_STEERING = re.compile(
+    # Control characters but tab and line feed; marks that turn the direction of writing, hide, or
+    # break lines where no line ends.
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
+_SHAPE = re.compile(r"-[a-z]*o(json|yaml)")
+
+
 class Stop(Exception):
     """End with this code; the message, if any, goes to stderr."""
 
     def __init__(self, code: Exit, message: str = "") -> None:
         super().__init__(message)
         self.code = code
+
+    @property
+    def word(self) -> str:
+        """The same for a program."""
+        return _WORDS.get(self.code, "bad-answer")
+
+
+class _Told:
+    """Whether stdout has its document already."""
+
+    answered = False
+
+
+def answered() -> None:
+    _Told.answered = True
+
+
+def plain(text: str) -> str:
+    """The text, with a `\N{REPLACEMENT CHARACTER}` for each sign that a terminal would obey or that
+    hides what is written: names and messages come from far away."""
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def as_json(shape: object, *, every: bool) -> str:
+    """One document. What `plain` would take out is escaped, so that nothing is lost.
+    `every`: the reader takes every sign; else all but ASCII is escaped."""
+    text = json.dumps(shape, indent=2, ensure_ascii=not every, default=str) + "\n"
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class ReaderGone(Exception):
@@ -74,7 +122,7 @@ def _code(command: click.Command, name: str) -> int:
         command.main(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except Stop as stop:
-        return _say(name, str(stop), stop.code)
+        return _say(name, str(stop), stop.code, stop.word)
     except errors.SettingsError as wrong:
         return _say(name, str(wrong), Exit.USAGE)
     except errors.FleetError as wrong:
@@ -106,13 +154,46 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(name: str, message: str, code: int) -> int:
+def _say(name: str, message: str, code: Exit, word: str = "") -> int:
     for line in secrets.scrub(message).splitlines():
-        click.echo(f"{name}: {line}", err=True)
+        click.echo(f"{name}: {plain(line)}", err=True)
+    if message:
+        _answer(message, code, word or _WORDS[code])
     return code
 
 
 def _usage(name: str, wrong: click.UsageError) -> None:
     path = wrong.ctx.command_path if wrong.ctx else name
-    click.echo(f"{path}: {secrets.scrub(wrong.format_message())}", err=True)
+    message = wrong.format_message()
+    click.echo(f"{path}: {plain(secrets.scrub(message))}", err=True)
     click.echo(f"Try `{path} --help`.", err=True)
+    _answer(message, Exit.USAGE, _WORDS[Exit.USAGE])
+
+
+def _answer(message: str, code: Exit, word: str) -> None:
+    """To a program that waits for a document and got none."""
+    shape = _asked_for(sys.argv[1:])
+    if not shape or _Told.answered:
+        return
+    told = {"error": {"code": word, "message": secrets.scrub(message), "exit": int(code)}}
+    # JSON is YAML as well.
+    click.echo(as_json(told, every=False), nl=False)
+
+
+def _asked_for(words: list[str]) -> str:
+    """`json`, `yaml` or nothing. Read from the words themselves: what could not be parsed has no
+    options yet."""
+    found = ""
+    for place, word in enumerate(words):
+        if word == "--":
+            break
+        name, _, value = word.partition("=")
+        if word in {"-o", "--output"}:
+            value = words[place + 1] if place + 1 < len(words) else ""
+        elif name != "--output":
+            short = _SHAPE.fullmatch(word)
+            if short is None:
+                continue
+            value = short[1]
+        found = value.lower() if value.lower() in {"json", "yaml"} else ""
+    return found

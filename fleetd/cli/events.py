@@ -1,7 +1,8 @@
 """`fleetctl events`: what happened, oldest first."""
 
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import click
 from rich.table import Table
@@ -31,13 +32,34 @@ def run(frame: Frame, *, about: str | None, since: str | None, watch: bool) -> N
     _show(found, headed=True)
     if not found and not watch:
         console.print("No events.")
-    last = found[-1]["seq"] if found else _newest(asked) if watch else 0
-    while watch:
+    if watch:
         console.file.flush()
+        _follow(asked, about, found[-1]["seq"] if found else 0)
+
+
+def _follow(asked: Client, about: str | None, last: int) -> NoReturn:
+    """From the number of the last event that was shown, so that none is lost or told twice, also
+    over a restart of the daemon; a history that was begun anew is told from its beginning."""
+    patience = watching.Patience(good=True)
+    last = last or patience.look(lambda: _newest(asked)) or 0
+    while True:
         clock.block(watching.POLL)
-        fresh = list(asked.pages("/events", for_=about, after=last, limit=1000))
+        away = patience.was_away
+        newest = patience.look(lambda: _newest(asked))
+        if newest is None:
+            continue
+        if away and newest < last:
+            last = 0
+        if newest == last:
+            continue
+        fresh = patience.look(partial(_since, asked, about, last)) or []
         _show(fresh, headed=False)
+        output.answers().file.flush()
         last = fresh[-1]["seq"] if fresh else last
+
+
+def _since(asked: Client, about: str | None, last: int) -> list[dict[str, Any]]:
+    return list(asked.pages("/events", for_=about, after=last, limit=1000))
 
 
 def _last(asked: Client, about: str | None, span: timedelta) -> list[dict[str, Any]]:
@@ -68,7 +90,7 @@ def _show(found: list[dict[str, Any]], *, headed: bool) -> None:
     if not found:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=headed, header_style="bold")
-    table.add_column("TIME", no_wrap=True, style="dim")
+    table.add_column("TIME (UTC)", no_wrap=True, style="dim")
     table.add_column("REASON", no_wrap=True, min_width=14)
     table.add_column("ABOUT", no_wrap=True, min_width=20)
     table.add_column("MESSAGE", overflow="fold")

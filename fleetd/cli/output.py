@@ -2,23 +2,27 @@
 How answers and complaints are written: answers to stdout, everything else to stderr.
 
 Colours only on a terminal and never with NO_COLOR (rich sees to both). `-o json` is one JSON
-document and nothing else. Everything passes `secrets.scrub`.
+document and nothing else. Everything passes `secrets.scrub`, and nothing that a name or a message
+holds steers the terminal: see `plain`.
 """
 
 import contextlib
-import json
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Generator, Iterable
+from typing import Any
 
 import click
 import yaml
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from fleetd import secrets
+from fleetd.cli import ending
+from fleetd.cli.ending import plain
 from fleetd.cli.frame import Frame
 from topology.problem import Problem
 
@@ -27,6 +31,26 @@ PATIENCE = 5.0
 
 
 class _Console(Console):
+    """What it is given is text: no markup, no emoji, no sign that steers the terminal. Only what
+    rich itself adds (colours, the cursor of a live answer) goes out as it is."""
+
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401 -- passed through
+        super().__init__(markup=False, emoji=False, highlight=False, **given)
+
+    def render_str(self, text: str, **given: Any) -> Text:  # noqa: ANN401 -- passed through
+        """Before a table is laid out: a sign that steers has no width, and what stands for it has
+        one."""
+        return super().render_str(plain(text), **given)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(plain(segment.text), segment.style)
+
     def on_broken_pipe(self) -> None:
         """The reader has left (`| head`): `ending` knows what to do. rich would end with 1, which
         says that the answer is bad."""
@@ -36,8 +60,8 @@ class _Console(Console):
 def answers() -> Console:
     """The console of stdout. Off a terminal lines are as long as they are: a pipe has no edge."""
     if sys.stdout.isatty():
-        return _Console(highlight=False, soft_wrap=False)
-    return _Console(highlight=False, soft_wrap=True, width=10_000, color_system=None)
+        return _Console(soft_wrap=False)
+    return _Console(soft_wrap=True, width=10_000, color_system=None)
 
 
 def width() -> int:
@@ -87,7 +111,7 @@ def line(text: Text) -> None:
 
 
 def complaints() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _Console(stderr=True, soft_wrap=True)
 
 
 def data(frame: Frame, shape: object) -> None:
@@ -97,14 +121,17 @@ def data(frame: Frame, shape: object) -> None:
     every = (sys.stdout.encoding or "").lower().startswith("utf")
     if frame.output == "yaml":
         text = yaml.safe_dump(shape, sort_keys=False, allow_unicode=every, width=100)
+        if plain(text) != text:
+            text = yaml.safe_dump(shape, sort_keys=False, allow_unicode=False, width=100)
     else:
-        text = json.dumps(shape, indent=2, ensure_ascii=not every, default=str) + "\n"
+        text = ending.as_json(shape, every=every)
+    ending.answered()
     click.echo(secrets.scrub(text), nl=False)
 
 
 def lines(given: Iterable[str]) -> None:
     for line in given:
-        click.echo(secrets.scrub(line))
+        click.echo(plain(secrets.scrub(line)))
 
 
 def problems(found: Iterable[Problem], *, screenful: int = 200) -> None:

@@ -1,9 +1,12 @@
 """`fleetctl retire`: have what no document names any more removed, in the order that is safe."""
 
+from typing import Any
+
 import click
 from rich.text import Text
 
 from fleetd.cli import asking, client, naming, output, reading
+from fleetd.cli.client import Client, Refusal
 from fleetd.cli.ending import Exit, Stop
 from fleetd.cli.frame import Frame
 
@@ -20,15 +23,7 @@ def run(frame: Frame, *, kind: str, name: str | None, yes: bool) -> None:
             "`fleetctl get orphans`, then add --yes"
         )
     asked = client.of(frame)
-    shown = asked.post("/retire", kind=kind, name=name, dryRun=True)
-    if not yes:
-        _show(shown["going"])
-        question = f"Remove {reading.count(len(shown['going']), 'thing')} for good?"
-        if not asking.confirm(question):
-            raise Stop(Exit.BAD, "nothing is retired")
-    told = asked.post("/retire", kind=kind, name=name)
-    if told["going"] != shown["going"] and not frame.machine:
-        output.complaints().print("what goes has changed since it was shown; see fleetctl plan")
+    told = asked.post("/retire", kind=kind, name=name) if yes else _agreed(asked, kind, name)
     if frame.machine:
         output.data(frame, told)
         return
@@ -36,6 +31,22 @@ def run(frame: Frame, *, kind: str, name: str | None, yes: bool) -> None:
         Text(f"retired {told['ref']}: {reading.count(len(told['going']), 'thing')} will go")
     )
     output.line(Text("to watch it: fleetctl get orphans --watch", style="dim"))
+
+
+def _agreed(asked: Client, kind: str, name: str) -> dict[str, Any]:
+    """Only what was shown goes. If that is not all any more, it is shown and asked again."""
+    while True:
+        shown = asked.post("/retire", kind=kind, name=name, dryRun=True)
+        _show(shown["going"])
+        question = f"Remove {reading.count(len(shown['going']), 'thing')} for good?"
+        if not asking.confirm(question):
+            raise Stop(Exit.BAD, "nothing is retired")
+        try:
+            return asked.post("/retire", kind=kind, name=name, id=shown["id"])
+        except Refusal as refusal:
+            if refusal.problem != "plan-stale":
+                raise
+            output.summary("what would go has changed since it was shown:")
 
 
 def _show(going: list[str]) -> None:

@@ -9,6 +9,9 @@ from fleetd.cli import client, naming, output
 from fleetd.cli.client import Client
 from fleetd.cli.frame import Frame
 
+REASON_MAX = 300
+"""Signs: it is shown in one line wherever the pause is."""
+
 
 def scope(asked: Client | None, words: tuple[str, ...]) -> str:
     """`all`, `region eu-1`, `kind server`, `cluster hv`, `cluster/hv`, `kind:server` as a scope.
@@ -37,6 +40,13 @@ def _kind(asked: Client | None, given: str) -> str:
 
 
 def pause(frame: Frame, *, words: tuple[str, ...], reason: str) -> None:
+    if not reason.strip():
+        raise click.UsageError("--reason is empty; others will read it and wonder")
+    if len(reason) > REASON_MAX:
+        raise click.UsageError(
+            f"--reason has {len(reason):,} signs, and {REASON_MAX} are taken; say it shorter, or "
+            "say where more is written"
+        )
     asked = client.of(frame)
     told = asked.post("/pause", scope=scope(asked, words), reason=reason)
     said = told["pause"]

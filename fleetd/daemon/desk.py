@@ -8,7 +8,7 @@ writes one event for each change. It decides nothing about the world; the next p
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from fleetd.daemon import drafts
 from fleetd.daemon.documents import Documents
 from fleetd.daemon.drafts import Draft, Key, Source
 from fleetd.daemon.outlook import MakeDrivers
+from fleetd.engine import retirement
 from fleetd.engine.commands import FLEET, Commands
 from fleetd.engine.state import State
 from fleetd.plan.policy import Pause
@@ -58,10 +59,12 @@ class FrontDesk:
         act = self.commands.approve if approve else self.commands.reject
         return await _asked(act(given, who=who))
 
-    async def retire(self, ref: Ref, *, who: str, only_show: bool) -> Sequence[Ref]:
-        if not only_show:
-            return await _asked(self.commands.retire(ref, who=who))
+    async def retire(
+        self, ref: Ref, *, who: str, only_show: bool, agreed: Callable[[Sequence[Ref]], bool]
+    ) -> Sequence[Ref]:
         try:
+            if not only_show:
+                return await _asked(self.commands.retire(ref, who=who, agreed=agreed))
             return self.commands.retirable(ref)
         except errors.FleetError as fault:
             raise Declined("refused", str(fault)) from None
@@ -268,5 +271,7 @@ async def _asked(act: Awaitable[T]) -> T:
         return await act
     except errors.StoreError:
         raise
+    except retirement.OthersGo as fault:
+        raise Declined("plan-stale", str(fault)) from None
     except errors.FleetError as fault:
         raise Declined("refused", str(fault)) from None

@@ -212,8 +212,15 @@ class Commands:
         tombs = retirement.tombstones(orphans, frozenset(going))
         return sorted(going, key=lambda one: (tombs[one].rank, one))
 
-    async def retire(self, ref: Ref, *, who: str) -> list[Ref]:
+    async def retire(
+        self, ref: Ref, *, who: str, agreed: Callable[[Sequence[Ref]], bool] = lambda _going: True
+    ) -> list[Ref]:
+        """`agreed`: whether somebody was shown, and agreed to, just what goes."""
         going = self.retirable(ref)
+        if not agreed(going):
+            raise retirement.OthersGo(
+                f"other things would go with {ref} by now than those that were shown; look again"
+            )
         await self._store.put(records.RETIRED, {str(one): who.encode() for one in going})
         self._state.retire(going)
         for one in going:

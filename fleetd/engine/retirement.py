@@ -27,6 +27,10 @@ class CannotRetire(errors.FleetError):
     """Says why, and what to do first."""
 
 
+class OthersGo(CannotRetire):
+    """By now other things would go than those that somebody agreed to."""
+
+
 def family(ref: Ref, orphans: Mapping[Ref, Resource]) -> list[Ref]:
     """What goes with it: all orphans of the same document, if it stands for that document."""
     mine = orphans[ref]

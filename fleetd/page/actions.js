@@ -57,15 +57,17 @@ function Retire({ name, close }) {
   const body = { kind: name.slice(0, cut), name: name.slice(cut + 1) };
   const [going, setGoing] = useState(null);
   const [typed, setTyped] = useState("");
-  const [looking, look] = useSend("/api/v1/retire", (answer) => setGoing(answer.going));
+  const [looking, look] = useSend("/api/v1/retire", setGoing);
   const [doing, send] = useSend("/api/v1/retire", close);
   return html`<${Dialog} title=${`Retire ${name}`} close=${close}>
     ${going === null
       ? html`<p>It is marked for removal; its plan is made and shown before anything goes.</p><${Failure} error=${looking.error} />
         <p class="answers"><button onClick=${close}>Cancel</button> <button class="chief" disabled=${looking.busy} onClick=${() => look({ ...body, dryRun: true })}>Show what goes</button></p>`
-      : html`<p>In this order:</p><ol class="names">${going.map((ref) => html`<li><${Thing} name=${ref} /></li>`)}</ol>
+      : html`<p>In this order:</p><ol class="names">${going.going.map((ref) => html`<li><${Thing} name=${ref} /></li>`)}</ol>
         <label>Type <code>${body.name}</code> to say so <input value=${typed} onInput=${(e) => setTyped(e.target.value)} /></label>
         <${Failure} error=${doing.error} />
-        <p class="answers"><button onClick=${close}>Cancel</button> <button class="grave" disabled=${typed !== body.name || doing.busy} onClick=${() => send(body)}>Retire</button></p>`}
+        <p class="answers"><button onClick=${close}>Cancel</button>
+          ${doing.error?.code === "plan-stale" && html`<button disabled=${looking.busy} onClick=${() => look({ ...body, dryRun: true })}>Show what goes now</button>`}
+          <button class="grave" disabled=${typed !== body.name || doing.busy} onClick=${() => send({ ...body, id: going.id })}>Retire</button></p>`}
   <//>`;
 }

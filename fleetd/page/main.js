@@ -46,7 +46,7 @@ function App({ me }) {
   const [over, setOver] = useState(null);
   const main = useRef(null);
   const [broken, mend] = useErrorBoundary();
-  useKeys(over, setOver);
+  useKeys(setOver);
   const where = here.parts[0] ?? "";
   const address = here.parts.join("/");
   useEffect(() => { mend(); main.current?.scrollTo(0, 0); }, [address]);
@@ -106,8 +106,9 @@ function turn() {
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* then for this time only */ }
 }
 
-/** `/` and Ctrl-K find, `?` helps, `g` and a letter goes somewhere. */
-function useKeys(over, setOver) {
+/** `/` and Ctrl-K find, `?` helps, `g` and a letter goes somewhere. Not while a box is open, and at
+ * once when it is closed: the page itself is asked, because what a view remembers comes later. */
+function useKeys(setOver) {
   useEffect(() => {
     let going = 0;
     function pressed(event) {
@@ -116,7 +117,7 @@ function useKeys(over, setOver) {
         setOver("search");
         return;
       }
-      if (over || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
       if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
       if (event.key === "/") { event.preventDefault(); setOver("search"); }
       else if (event.key === "?") setOver("help");
@@ -129,7 +130,7 @@ function useKeys(over, setOver) {
     }
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [over]);
+  }, []);
 }
 
 const root = document.getElementById("app");

@@ -416,6 +416,7 @@ class Retired(TypedDict):
     """`going`: in the order of their going."""
 
     ref: RefText
+    id: Annotated[str, msgspec.Meta(description="Of just these things; agree to them by it.")]
     going: list[RefText]
     dryRun: bool
 

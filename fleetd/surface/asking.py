@@ -157,6 +157,10 @@ class Retire(Body, frozen=True):
     kind: _Text
     name: _Text
     dry_run: Annotated[bool, Meta(description="Only say what would go.")] = False
+    id: Annotated[
+        _Word,
+        Meta(description="The id of what you were shown; refused if others would go by now."),
+    ] = ""
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,12 +215,23 @@ def query(given: Iterable[tuple[str, str]], kind: type[T]) -> T:
 def _about(complaint: str, kind: type) -> str:
     """In the words of the parameter's description: `Expected ... - at `$.limit`` is not for people
     who never saw the type."""
-    text, _, place = complaint.partition(" - at ")
-    name = place.strip("`").removeprefix("$.")
+    text, name = _in_words(complaint)
     schema = msgspec.json.schema(kind)
     properties = cast("Mapping[str, Any]", next(iter(schema["$defs"].values()))["properties"])
     told = cast("Mapping[str, Any]", properties.get(name, {}))
     return f"{name}: {text}. {told.get('description', '')}".strip()
+
+
+_LENGTH = re.compile(r"Expected `str` of length (<=|>=) (\d+)")
+
+
+def _in_words(complaint: str) -> tuple[str, str]:
+    """What is wrong, and of which field: limits of a text as one would say them."""
+    text, _, place = complaint.partition(" - at ")
+    if found := _LENGTH.fullmatch(text):
+        most = found[1] == "<="
+        text = f"is longer than {found[2]} signs; say it shorter" if most else "is empty"
+    return text, place.strip("`").removeprefix("$.")
 
 
 def body(data: bytes, kind: type[T]) -> T:
@@ -226,7 +241,9 @@ def body(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
-        raise problems.Refused("bad-body", str(wrong)) from None
+        text, name = _in_words(str(wrong))
+        told = f"{name}: {text}" if _LENGTH.match(str(wrong)) else str(wrong)
+        raise problems.Refused("bad-body", told) from None
 
 
 def _depth(data: bytes) -> int:

@@ -60,8 +60,11 @@ class Desk(Protocol):
         """What it was about."""
         ...
 
-    async def retire(self, ref: Ref, *, who: str, only_show: bool) -> Sequence[Ref]:
-        """What goes, in the order of its going."""
+    async def retire(
+        self, ref: Ref, *, who: str, only_show: bool, agreed: Callable[[Sequence[Ref]], bool]
+    ) -> Sequence[Ref]:
+        """What goes, in the order of its going; if that is not `agreed` by then, it is declined as
+        `plan-stale`."""
         ...
 
     async def plan(

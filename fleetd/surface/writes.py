@@ -5,7 +5,7 @@ Knows nothing of HTTP. A caller who is limited to regions is refused before the 
 where that can be known; where only the documents tell, the desk checks.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from fleetd.surface import answers, asking, etags, problems, shapes
@@ -50,9 +50,25 @@ async def retire(ask: Asked) -> answers.Retired:
     ref = Ref(given.kind.lower(), given.name)
     if not ask.sees(ref):
         raise _elsewhere(ask, str(ref))
-    going = await _asked(_desk(ask).retire(ref, who=ask.who, only_show=given.dry_run))
+
+    def agreed(going: Sequence[Ref]) -> bool:
+        return given.id in {"", _of_those(going)}
+
+    going = await _asked(
+        _desk(ask).retire(ref, who=ask.who, only_show=given.dry_run, agreed=agreed)
+    )
     # In the order of their going, so not sorted.
-    return {"ref": str(ref), "going": [str(one) for one in going], "dryRun": given.dry_run}
+    return {
+        "ref": str(ref),
+        "id": _of_those(going),
+        "going": [str(one) for one in going],
+        "dryRun": given.dry_run,
+    }
+
+
+def _of_those(going: Sequence[Ref]) -> str:
+    """The same for the same things, whatever order they go in."""
+    return etags.of_bytes("\n".join(sorted(map(str, going))).encode())
 
 
 async def make_plan(ask: Asked) -> answers.Draft:

@@ -277,12 +277,12 @@ def test_diff_against_an_empty_daemon() -> None:
 
 @pytest.mark.parametrize("command", [("tree",), ("plan",), ("events",), ("get", "cluster")])
 def test_nobody_there(command: tuple[str, ...]) -> None:
-    """An unreachable daemon is exit code 4, with words, and nothing on stdout even for JSON."""
+    """An unreachable daemon is exit code 4, with words, for a program too."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         server = f"http://127.0.0.1:{taken.getsockname()[1]}"
         ran = fleetctl(*command, "-o", "json", "--server", server)
-    assert (ran.code, ran.out) == (4, "")
+    assert (ran.code, ran.json["error"]["code"]) == (4, "unreachable")
     assert f"cannot reach the daemon at {server}: Connection refused" in ran.err
     assert "fleetd serve" in ran.err
 

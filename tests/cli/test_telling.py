@@ -43,7 +43,11 @@ def test_what_is_not_paused_cannot_be_resumed() -> None:
     """The refusal is the daemon's sentence, on stderr, with exit code 1."""
     with programs.daemon(panels.small(), FakeDesk()) as url:
         ran = fleetctl("--server", url, "resume", "all", "-o", "json")
-    assert (ran.code, ran.out, ran.err) == (1, "", "fleetctl: there is no pause on all\n")
+    assert (ran.code, ran.json["error"]["message"], ran.err) == (
+        1,
+        "there is no pause on all",
+        "fleetctl: there is no pause on all\n",
+    )
 
 
 def test_decisions() -> None:
@@ -65,6 +69,47 @@ def test_retire_needs_a_yes() -> None:
         ran = fleetctl("--server", url, "retire", "cluster/old", "--yes")
         assert (ran.code, ran.out.splitlines()[0]) == (0, "retired cluster/old: 2 things will go")
     assert desk.retired == desk.orphans
+
+
+def at_a_terminal(typed: bytes, *args: str) -> "subprocess.CompletedProcess[str]":
+    """Somebody is there and answers what is asked."""
+    leader, follower = pty.openpty()
+    os.write(leader, typed)
+    done = subprocess.run(
+        [sys.executable, "-m", "fleetd.cli.main", *args],
+        cwd=programs.ROOT,
+        env=programs.environment(),
+        stdin=follower,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(leader)
+    os.close(follower)
+    return done
+
+
+def test_retire_asks_again_when_others_would_go() -> None:
+    """What came after it was shown does not go unseen: it is shown, and asked for again."""
+    old, late = Ref("cluster", "old"), Ref("cluster", "late")
+    desk = FakeDesk(orphans=[old], late=[late])
+    with programs.daemon(panels.small(), desk) as url:
+        done = at_a_terminal(b"y\nn\n", "--server", url, "retire", "cluster/old")
+        assert (done.returncode, desk.retired) == (1, [])
+        assert done.stderr.count("for good?") == 2
+        assert "1. cluster/old" in done.stderr.split("has changed since it was shown:")[0]
+        assert "2. cluster/late" in done.stderr.split("has changed since it was shown:")[1]
+        done = at_a_terminal(b"y\n", "--server", url, "retire", "cluster/old")
+    assert (done.returncode, desk.retired) == (0, [old, late])
+
+
+@pytest.mark.parametrize(("reason", "said"), [("x" * 301, "301 signs"), (" ", "is empty")])
+def test_a_reason_is_one_line(reason: str, said: str) -> None:
+    """A reason that is none, or too long for where it is shown, is refused with what to do."""
+    ran = fleetctl("pause", "all", "--reason", reason)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
 
 
 def test_apply() -> None:
@@ -98,20 +143,8 @@ def test_documents_with_problems_are_not_sent(tmp_path: Path) -> None:
 
 def test_what_is_asked_about_is_no_part_of_the_answer() -> None:
     """At a terminal, `apply -o json` shows the plan on stderr: stdout is one JSON document."""
-    leader, follower = pty.openpty()
     with programs.daemon(panels.small(), FakeDesk()) as url:
-        os.write(leader, b"y\n")
-        done = subprocess.run(
-            [sys.executable, "-m", "fleetd.cli.main", "--server", url, "apply", MINIMAL, "-ojson"],
-            cwd=programs.ROOT,
-            env=programs.environment(),
-            stdin=follower,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-    os.close(leader)
-    os.close(follower)
+        done = at_a_terminal(b"y\n", "--server", url, "apply", MINIMAL, "-ojson")
     assert done.returncode == 0
     assert json.loads(done.stdout)["plan"] == "d1"
-    assert b"+ cluster/hv" in done.stderr
+    assert "+ cluster/hv" in done.stderr

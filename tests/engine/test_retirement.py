@@ -86,7 +86,10 @@ def test_a_retired_family_goes_from_the_top() -> None:
             await bring_up(life, daemon, whole)
             await daemon.take(rest)
             shown = daemon.commands.retirable(OLD)
-            going = await daemon.commands.retire(OLD, who="ada")
+            with pytest.raises(retirement.OthersGo):
+                await daemon.commands.retire(OLD, who="eve", agreed=lambda going: going == [OLD])
+            assert daemon.core.state.retired == frozenset()
+            going = await daemon.commands.retire(OLD, who="ada", agreed=lambda now: now == shown)
             assert going == shown
             assert await daemon.until(lambda: buried(daemon), HOUR)
         removed = [deed.ref for deed in life.world.deeds if deed.verb == "remove"]

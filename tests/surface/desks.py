@@ -1,6 +1,6 @@
 """A desk with state in it, for those who talk to one over HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,8 @@ class FakeDesk:
     waiting: dict[str, list[Ref]] = field(default_factory=dict[str, list[Ref]])
     decided: dict[str, str] = field(default_factory=dict[str, str])
     orphans: list[Ref] = field(default_factory=list[Ref])
+    late: list[Ref] = field(default_factory=list[Ref])
+    """Orphans that come after what would go was shown once."""
     retired: list[Ref] = field(default_factory=list[Ref])
     sent: list[Given] = field(default_factory=list[Given])
     within: frozenset[str] | None = None
@@ -61,11 +63,19 @@ class FakeDesk:
         self.decided[given] = f"{'approve' if approve else 'reject'} {who}"
         return self.waiting[given]
 
-    async def retire(self, ref: Ref, *, who: str, only_show: bool) -> Sequence[Ref]:
+    async def retire(
+        self, ref: Ref, *, who: str, only_show: bool, agreed: Callable[[Sequence[Ref]], bool]
+    ) -> Sequence[Ref]:
         if ref not in self.orphans:
             raise Declined("refused", f"{ref} is not known")
-        if not only_show:
-            self.retired += self.orphans
+        if only_show:
+            shown = [*self.orphans]
+            self.orphans += self.late
+            self.late = []
+            return shown
+        if not agreed(self.orphans):
+            raise Declined("plan-stale", "other things would go")
+        self.retired += self.orphans
         return self.orphans
 
     async def plan(
