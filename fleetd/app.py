@@ -34,9 +34,8 @@ from fleetd.engine import loading
 from fleetd.net import Network, Passage, RealNetwork
 from fleetd.notify import Manager
 from fleetd.settings import Settings, StoreKind
-from fleetd.sim import build
+from fleetd.sim import build, pace
 from fleetd.sim.keys import Keys
-from fleetd.sim.loop import PacedLoop
 from fleetd.sim.net import SimNetwork
 from fleetd.store import memory, runner, sqlite
 from fleetd.store.base import Store
@@ -85,10 +84,13 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def serve(settings: Settings) -> int:
     """Run until told to stop. Returns the exit code."""
     last_resort = _LastResort()
-    began = settings.pace_since or clock.SystemClock().now().timestamp()
+    course = pace.Shared(settings.pace_with) if settings.pace_with is not None else None
+    began = course.began if course is not None else clock.SystemClock().now().timestamp()
 
     def make_loop() -> asyncio.AbstractEventLoop:
-        return PacedLoop(settings.pace, began) if settings.pace != 1 else new_event_loop()
+        if settings.pace == 1:
+            return new_event_loop()
+        return pace.PacedLoop(settings.pace, course)
 
     time = clock.LoopClock(clock.LoopClock.moment(began))
     try:

@@ -29,6 +29,10 @@ class SystemClock:
     def monotonic(self) -> float:
         return time.monotonic()
 
+    def worked(self) -> float:
+        """Seconds of a core that this thread has had."""
+        return time.thread_time()
+
 
 class LoopClock:
     """Follows the running event loop: `start` is the moment at loop time zero."""

@@ -217,9 +217,9 @@ class Settings:
     pace: Annotated[float, Bounds(1, 1000)] = 1.0
     """How many times faster than life time runs, for showing things with a simulated world. Real
     clusters need a pace of 1."""
-    pace_since: Annotated[float, Bounds(0, 1e11)] = 0.0
-    """The moment at which a faster time began, in Unix seconds; 0 is now. Two processes with the
-    same pace and moment agree about the time."""
+    pace_with: Path | None = None
+    """A file by which programs with the same pace agree about the time; the first of them makes
+    it. None gets ahead of the others, however busy the machine is."""
     consents: tuple[str, ...] = ()
     """Ids of mass changes that you agree to, as the refusal names them. Each holds for one set of
     documents only."""

@@ -1,9 +1,13 @@
 """What all tests share: logs go nowhere unless a test asks for them, and nothing is timed."""
 
 import logging
+import signal
 
 import hypothesis
 import structlog
+
+# A job in the background of a shell is deaf to Ctrl-C, and so would be each program it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 structlog.configure(
     wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),

@@ -18,8 +18,6 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
-from fleetd import clock
-
 T = TypeVar("T")
 
 _COLLECTED = (50_000, 20, 50)
@@ -91,34 +89,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             super().run_forever()
         finally:
             gc.set_threshold(*usual)
-
-
-class _PacedSelector(selectors.DefaultSelector):
-    """Waits, but not as long as it is told to."""
-
-    def __init__(self, pace: float) -> None:
-        super().__init__()
-        self._pace = pace
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return super().select(timeout if timeout is None else timeout / self._pace)
-
-
-class PacedLoop(asyncio.SelectorEventLoop):
-    """A loop whose time passes faster than life: every timer, deadline and interval in it is
-    shorter by the same factor, and sockets work as ever. For showing, not for measuring: two
-    processes with the same `pace` and `since` agree about the time."""
-
-    def __init__(self, pace: float, since: float) -> None:
-        """`since` is the moment, in seconds of `time.time`, at which loop time was zero."""
-        self._pace = pace
-        self._clock = clock.SystemClock()
-        passed = self._clock.now().timestamp() - since - self._clock.monotonic()
-        self._zero = passed * pace
-        super().__init__(_PacedSelector(pace))
-
-    def time(self) -> float:
-        return self._zero + self._clock.monotonic() * self._pace
 
 
 def _no_outside(*_args: object, **_options: object) -> NoReturn:

@@ -3,8 +3,8 @@ The simulated world as a process: `python -m fleetd.sim.serve --documents DIR --
 
 Builds the world that the documents stand in, serves it on loopback, and writes beside a copy of
 the documents the files that they name (kubeconfigs, passwords). For clients of others there is a
-kubeconfig per cluster, over TLS. Time runs `--pace` times as fast as life. Somebody who wants to
-see something fail posts a line of a script to `/faults`.
+kubeconfig per cluster, over TLS. Time runs `--pace` times as fast as life, and is shared with who
+is told its file. Somebody who wants to see something fail posts a line of a script to `/faults`.
 """
 
 import argparse
@@ -22,13 +22,12 @@ import yaml
 
 from fleetd import clock
 from fleetd.kube.transport import Request, Response
-from fleetd.sim import build, keys, script
+from fleetd.sim import build, keys, pace, script
 from fleetd.sim.faces import certificates
 from fleetd.sim.faces.handler import Stream
 from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube import access
 from fleetd.sim.kube.server import Server
-from fleetd.sim.loop import PacedLoop
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.world import HttpRequest, Service, World
 from topology import read
@@ -38,6 +37,7 @@ from topology.resource import Topology
 BMC_PORT = 8000
 DOCUMENTS = "documents"
 KUBECONFIGS = "kubeconfigs"
+TIME = "time"
 MEND = "mend"
 NONE = b"nothing is broken that waits to be mended\n"
 
@@ -183,7 +183,7 @@ def _copy(documents: Path, folder: Path) -> None:
         target.write_text(yaml.safe_dump_all(parts, sort_keys=False), "utf-8")
 
 
-async def _serve(given: argparse.Namespace) -> int:
+async def _serve(given: argparse.Namespace, began: float) -> int:
     folder: Path = given.folder
     documents = folder / DOCUMENTS
     _copy(given.documents, documents)
@@ -192,11 +192,12 @@ async def _serve(given: argparse.Namespace) -> int:
         for problem in reading.problems:
             click.echo(str(problem), err=True)
         return 1
-    world = build.build(reading.topology, given.seed, clock.LoopClock.moment(given.since))
+    world = build.build(reading.topology, given.seed, clock.LoopClock.moment(began))
     site = Site(world, reading.topology, folder)
     await site.open()
     keys.write(world, reading.topology, documents)
-    click.echo(json.dumps({"address": site.plain.address, "documents": str(documents)}))
+    told = {"address": site.plain.address, "documents": str(documents), "time": str(folder / TIME)}
+    click.echo(json.dumps(told))
     try:
         while not world.failures:  # noqa: ASYNC110 - controllers fail in callbacks, rarely
             await asyncio.sleep(1)
@@ -212,11 +213,11 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where files are written")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pace", type=float, default=60.0, help="times as fast as life")
-    parser.add_argument("--since", type=float, required=True, help="when time began, Unix seconds")
     given = parser.parse_args()
-    with asyncio.Runner(loop_factory=lambda: PacedLoop(given.pace, given.since)) as runner:
+    course = pace.Shared(given.folder / TIME)
+    with asyncio.Runner(loop_factory=lambda: pace.PacedLoop(given.pace, course)) as runner:
         try:
-            return runner.run(_serve(given))
+            return runner.run(_serve(given, course.began))
         except KeyboardInterrupt:
             return 130
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from fleetd import clock
 from fleetd.sim import serve
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds for an incident to show, and for it to go."""
-SETTLE = 3.0
-"""Seconds after the first sign: what belongs together shows within that, at the demo's pace."""
+SETTLE = 6.0
+"""Simulated minutes after the first sign: what belongs together shows within that."""
 
 
 class Failure(NamedTuple):
@@ -36,6 +36,8 @@ class Walk(NamedTuple):
     next: Callable[[str], bool]
     """Wait for the person; False: they want to go on alone."""
     time: clock.Clock
+    minutes: Callable[[], float]
+    """Of the simulated time."""
     url: str
 
 
@@ -49,7 +51,9 @@ def walk(steps: Sequence[Failure], way: Walk) -> str:
         found = _until(way, bool)
         if not found:
             return f"{one.fault} showed as no incident within {PATIENCE:.0f} s"
-        clock.block(clock.seconds(SETTLE))
+        sign = way.minutes()
+        while way.minutes() - sign < SETTLE:
+            clock.block(clock.seconds(0.3))
         found = _incidents(way) or found
         for incident in found:
             way.say(_words(incident))

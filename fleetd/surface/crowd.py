@@ -9,6 +9,9 @@ is never sent away.
 """
 
 import asyncio
+import socket
+import struct
+import sys
 from collections.abc import AsyncIterator
 
 from aiohttp import web
@@ -23,6 +26,8 @@ STALLED = 20.0
 """Seconds after which somebody who takes nothing is cut off."""
 MOST = 4000
 """Connections. A page has one or two, its stream among them."""
+_ACKED = struct.Struct("120x Q")
+"""Of Linux' tcp_info: the bytes that the other end has confirmed."""
 
 
 class Crowd:
@@ -30,8 +35,8 @@ class Crowd:
         self.server: web.Server | None = None
         self._asking: set[web.RequestHandler] = set()
         """Whose request is being answered."""
-        self._stuck: dict[web.RequestHandler, tuple[int, float]] = {}
-        """Bytes that somebody has not taken, and since when it is so many."""
+        self._stuck: dict[web.RequestHandler, tuple[tuple[int, int], float]] = {}
+        """How much somebody has not taken and has taken, and since when it is so much."""
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
         """For aiohttp: as long as the server runs."""
@@ -64,11 +69,25 @@ class Crowd:
                 continue  # it is gone
             left = transport.get_write_buffer_size()
             if left:
-                was, since = before.get(one, (0, now))
-                self._stuck[one] = (left, since if was == left else now)
+                far = left, _confirmed(transport)
+                was, since = before.get(one, (far, now))
+                self._stuck[one] = (far, since if was == far else now)
                 if now - self._stuck[one][1] >= STALLED:
                     transport.abort()
             elif one not in self._asking:
                 silent.append(transport)
         for transport in silent[: max(len(there) - MOST, 0)]:
             transport.abort()
+
+
+def _confirmed(transport: asyncio.Transport) -> int:
+    """What the other end has taken so far. The kernel keeps megabytes for it and asks for more only
+    when much of that is gone: by what waits here, somebody slow takes nothing for a minute."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        plug = transport.get_extra_info("socket")
+        told: bytes = plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKED.size)
+        return _ACKED.unpack(told)[0]
+    except (OSError, struct.error):
+        return 0  # it is gone, or the kernel is older than that number

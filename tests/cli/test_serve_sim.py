@@ -12,8 +12,8 @@ import pytest
 from tests.cli import programs
 from tests.cli.programs import MINIMAL, ROOT, environment, fleetctl
 
-ENOUGH = 120.0
-"""Seconds on the wall; a quiet machine needs about 15."""
+ENOUGH = 600.0
+"""Seconds on the wall, against a hang; a quiet machine needs about 15."""
 
 
 @pytest.mark.slow
@@ -45,9 +45,9 @@ def test_a_simulated_region_comes_up(tmp_path: Path) -> None:
     finally:
         limit.cancel()
         process.send_signal(signal.SIGTERM)
-        code = process.wait(30)
+        code = process.wait(60)
         if reader is not None:
-            reader.join(30)
+            reader.join(60)
         process.stderr.close()
     assert code == 0
 

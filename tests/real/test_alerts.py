@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,12 +192,12 @@ async def world(play: Play) -> tuple[str, str, process.Running]:
     every = yaml.safe_load_all((demo.EXAMPLE / "region.yaml").read_text("utf-8"))
     kept = [one for one in every if one["kind"] in {"Region", "ServerPool"}]
     (documents / "region.yaml").write_text(yaml.safe_dump_all(kept))
-    since, python = str(datetime.now(UTC).timestamp()), Path(sys.executable)
+    python = Path(sys.executable)
     play.start(
         "world",
         python,
         *("-m", "fleetd.sim.serve", "--documents", str(documents), "--folder", str(play.folder)),
-        *("--seed", "7", "--pace", str(PACE), "--since", since),
+        *("--seed", "7", "--pace", str(PACE)),
     )
     told = await play.told("world", "documents")
     daemon = play.start(
@@ -206,7 +205,7 @@ async def world(play: Play) -> tuple[str, str, process.Running]:
         python,
         *("-m", "fleetd", "serve", "--documents", told["documents"], "--log-format", "json"),
         *("--state", str(play.folder / "state"), "--listen", "127.0.0.1:0"),
-        *("--pace", str(PACE), "--pace-since", since, "--observe-deadline", "10m"),
+        *("--pace", str(PACE), "--pace-with", told["time"], "--observe-deadline", "10m"),
         *("--network-proxy", told["address"], "--network-direct", "127.0.0.1"),
     )
     return (await play.told("daemon", "address"))["address"], told["address"], daemon

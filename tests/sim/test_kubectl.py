@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def garden(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     """The kubeconfig of a simulated garden."""
     folder = tmp_path_factory.mktemp("world")
     command = [sys.executable, "-m", "fleetd.sim.serve", "--folder", str(folder)]
-    command += ["--documents", str(demo.EXAMPLE), "--since", str(time.time()), "--pace", "60"]
+    command += ["--documents", str(demo.EXAMPLE), "--pace", "60"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

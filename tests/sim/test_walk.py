@@ -41,6 +41,7 @@ class Far:
             tell=self.told.append,
             next=further,
             time=clock.SystemClock(),
+            minutes=lambda: 0.0,
             url="http://here",
         )
         return walk.walk(STEPS, way)

@@ -20,7 +20,9 @@ LARGE = 4_000_000
 """Bytes of an answer: more than kernels keep for somebody."""
 PATH = "/api/v1/resources/cluster/hv"
 MANY = 50
-SOON = 10.0
+STEP = 64_000
+"""Bytes that a slow reader takes between two looks: more than are on the way to it."""
+SOON = 60.0
 """Seconds after which something that should end has not."""
 
 
@@ -110,20 +112,19 @@ async def test_who_takes_nothing_is_cut_off(
 ) -> None:
     """Of a large answer; somebody who takes it slowly gets all of it."""
     secrets.REGISTRY.forget()  # what other tests revealed is looked for at each letter
-    monkeypatch.setattr(crowd, "LOOK", 0.1)
-    monkeypatch.setattr(crowd, "STALLED", 0.6)
+    monkeypatch.setattr(crowd, "LOOK", 10 * SOON)
+    people, now = crowd.Crowd(), 0.0
+    monkeypatch.setattr(crowd, "Crowd", lambda: people)
     async with http.serving(panels.small("x" * LARGE), Address("127.0.0.1", 0)) as server:
         idle, slow = [await connect(server) for _ in range(4)], await connect(server)
         for _, writer in (*idle, slow):
             writer.write(f"GET {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         taken = 0
-        async with asyncio.timeout(60):
-            while taken < LARGE:
-                piece = await slow[0].read(65536)
-                assert piece
-                taken += len(piece)
-                await asyncio.sleep(0.001)
-        await asyncio.sleep(1.0)
+        while taken + STEP < LARGE:
+            async with asyncio.timeout(SOON):
+                taken += len(await slow[0].readexactly(STEP))
+            people.look(now)
+            now += 0.9 * crowd.STALLED
         for reader, _ in idle:
             assert len(await _ended(reader)) < LARGE
 
