@@ -13,7 +13,6 @@ licence: a value shorter than `SHORTEST` is not looked for, because it would mat
 
 import base64
 import hmac
-import itertools
 import json
 import os
 import re
@@ -29,7 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, cast, final
 
-from fleetd import errors
+from fleetd import errors, sieve
 
 if TYPE_CHECKING:
     # For signatures only: the documents' models take longer to load than `fleetctl --help` may.
@@ -37,18 +36,17 @@ if TYPE_CHECKING:
     from topology.documents import base
 
 HIDDEN = "<secret>"
-SHORTEST = 8
+_HIDDEN = HIDDEN.encode()
+SHORTEST = sieve.SHORTEST
 """Characters. `changeme` is the shortest password we must not print; shorter ones appear in
 ordinary words."""
 LARGEST = 1024 * 1024
 """Bytes. A kubeconfig is 10 KiB, a bundle of certificates 300 KiB; more is the wrong file."""
 WHOLE = 64 * 1024
 """Characters up to which a value is looked for as a whole; of a longer one only its parts."""
-TELLING = 32
-"""Characters of a longer value that are hidden even where the rest was cut off."""
-REMEMBERED = 64 * 1024 * 1024
-"""Characters kept for scrubbing, all spellings together; the least recently revealed go first.
-A token of 40 characters costs about 400, so this is room for 160,000 of them."""
+REMEMBERED = 16 * 1024 * 1024
+"""Bytes kept for scrubbing, all spellings together; the least recently revealed go first. A token
+of 40 has about 400, so this is room for 40,000 of them: some 240 MB with what finds them."""
 SHORT = 500
 CLEAN = 5000
 """So many short texts without a secret are known again: 2.5 million characters."""
@@ -107,17 +105,14 @@ class Secret:
 
 class Registry:
     """Values to scrub, most recently revealed last. Holds the values themselves, not digests,
-    because a text can only be searched for what is known.
-
-    Every spelling is filed under its first eight characters, so that a text costs one look-up per
-    character however many values are known."""
+    because a text can only be searched for what is known."""
 
     def __init__(self, bytes_max: int = REMEMBERED) -> None:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-        self._filed: dict[str, list[str]] = {}
+        self._known: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()
+        self._sieve = sieve.Sieve()
         self.count = 0
         """How many values were ever remembered: moves when a text should be looked at again."""
         self._clean: dict[str, None] = {}
@@ -128,88 +123,57 @@ class Registry:
             if value in self._known:
                 self._known.move_to_end(value)
                 return
-            found = tuple(spellings(value))
+            found = tuple(map(_exact, spellings(value)))
             self.count += 1
             self._known[value] = found
             self._clean.clear()
             self._bytes += sum(map(len, found))
             for spelling in found:
-                self._filed.setdefault(spelling[:SHORTEST], []).append(spelling)
+                self._sieve.add(spelling)
             while self._bytes > self._bytes_max and len(self._known) > 1:
                 self._drop(self._known.popitem(last=False)[1])
 
-    def _drop(self, gone: tuple[str, ...]) -> None:
+    def _drop(self, gone: tuple[bytes, ...]) -> None:
         self._bytes -= sum(map(len, gone))
         for spelling in gone:
-            filed = self._filed[spelling[:SHORTEST]]
-            filed.remove(spelling)
-            if not filed:
-                del self._filed[spelling[:SHORTEST]]
+            self._sieve.remove(spelling)
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
-        return bool(self._filed)
+        return bool(self._sieve)
 
     def forget(self) -> None:
         with self._lock:
             self._known.clear()
-            self._filed.clear()
+            self._sieve.clear()
             self._bytes = 0
+
+    def holds(self, text: bytes) -> bool:
+        """Whether any remembered value stands in a text in UTF-8, in any spelling."""
+        with self._lock:
+            return self._sieve.holds(text)
 
     def scrub(self, text: str) -> str:
         """`text` without any remembered value, in any spelling."""
-        if len(text) < SHORTEST:
+        if len(text) < SHORTEST or not self._sieve:
             return text
         with self._lock:
-            filed = self._filed
-            if not filed or text in self._clean:
+            if text in self._clean:
                 return text
-            # A search in C per value beats a look-up in Python per character while there are few.
-            if len(filed) < 256 and not any(key in text for key in filed):
-                found = text
-            else:
-                found = "".join(self._pieces(text))
-            if found == text and len(text) <= SHORT:
+            given = _exact(text)
+            clean = self._sieve.replaced(given, _HIDDEN)
+            if clean is not given:
+                return clean.decode("utf-8", "surrogatepass")
+            if len(text) <= SHORT:
                 if len(self._clean) >= CLEAN:
                     self._clean.clear()
                 self._clean[text] = None
-            return found
-
-    def _pieces(self, text: str) -> Iterator[str]:
-        filed = self._filed
-        kept = at = 0
-        last = len(text) - SHORTEST
-        while at <= last:
-            candidates = filed.get(text[at : at + SHORTEST])
-            if candidates is None:
-                at += 1
-                continue
-            length = max(_overlap(text, at, one) for one in candidates)
-            if not length:
-                at += 1
-                continue
-            yield text[kept:at]
-            yield HIDDEN
-            at += length
-            kept = at
-        yield text[kept:]
+            return text
 
 
-def _overlap(text: str, at: int, spelling: str) -> int:
-    """How much of `spelling` stands at `at`; 0 unless it is all of it or `TELLING` characters: what
-    was cut off ("...") must not show its beginning either."""
-    if text.startswith(spelling, at):
-        return len(spelling)
-    if len(spelling) <= TELLING or not text.startswith(spelling[:TELLING], at):
-        return 0
-    length = TELLING
-    for mine, theirs in zip(
-        itertools.islice(spelling, TELLING, None), text[at + TELLING :], strict=False
-    ):
-        if mine != theirs:
-            break
-        length += 1
-    return length
+def _exact(text: str) -> bytes:
+    """Any text, each as other bytes than any other one."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 REGISTRY = Registry()
@@ -272,6 +236,8 @@ def _escaped(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield repr(text)[1:-1]
+    # Beside a quote of the other kind, as in JSON, those inside are escaped.
+    yield repr(f'"{text}')[2:-1]
 
 
 def _base64(raw: bytes) -> Iterator[str]:

@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import NamedTuple
 
-import msgspec
 from aiohttp import hdrs, web
 
-from fleetd import errors, secrets
+from fleetd import errors
 from fleetd.store.base import Recorded
 from fleetd.surface import answering, api, asking, problems, shapes
 from fleetd.surface.answering import House, Respond
@@ -159,10 +158,8 @@ class Feed:
 
 def _line(one: Recorded) -> Line:
     """An event as it goes over the wire."""
-    event = shapes.event(one)
-    told = secrets.scrub_deep(event) if secrets.REGISTRY else event
-    text = secrets.scrub(msgspec.json.encode(told).decode())
-    return Line(one.seq, one.event.ref, f"id: {one.seq}\ndata: {text}\n\n".encode())
+    text = answering.encoded(shapes.event(one))
+    return Line(one.seq, one.event.ref, b"id: %d\ndata: %b\n\n" % (one.seq, text))
 
 
 def respond(route: Route, house: House, feed: Feed) -> Respond:
