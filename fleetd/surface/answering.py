@@ -14,13 +14,14 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from aiohttp import hdrs, web
 
 from fleetd import errors, secrets
-from fleetd.surface import asking, etags, problems
+from fleetd.surface import accept, asking, bodies, etags, problems
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import LOGIN, Buckets, Door, Knock, Logins
 from fleetd.surface.identity import NOBODY, Identity, Role, Scope
@@ -28,16 +29,15 @@ from fleetd.surface.kept import Kept
 from fleetd.surface.reach import Views
 from fleetd.surface.routes import EVENT_STREAM, JSON, Asked, Handler, Route
 
+T = TypeVar("T")
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 NAME: web.RequestKey[str] = web.RequestKey("name", str)
 CALLER: web.RequestKey[Identity] = web.RequestKey("caller", Identity)
 
-BODY_WITHIN = 20.0
-"""Seconds for a body of at most 1 MiB to arrive."""
 COMPRESSED_FROM = 1024
 """Bytes; below, the header costs more than is saved."""
-THREAD_FROM = 64 * 1024
-"""Bytes; more takes milliseconds to compress, which the loop has not."""
+LARGE = 64 * 1024
+"""Bytes; more takes milliseconds to compress or to read, which the loop has not."""
 _ORIGINS = {"none", "same-origin"}
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
 
@@ -228,12 +228,14 @@ def _check_origin(request: web.Request, door: Door, caller: Identity) -> None:
 
 
 async def _asked(route: Route, house: House, request: web.Request, caller: Identity) -> Asked:
-    query = asking.query(request.query.items(), route.query)
+    query = parameters(request, route.query)
     given: Any = query
     if route.body is not None:
-        if request.content_type != JSON:
-            raise problems.Refused("not-json", f"send Content-Type: {JSON}")
-        given = asking.body(await _read(request), route.body)
+        data = await bodies.read(request)
+        if len(data) < LARGE:
+            given = asking.body(data, route.body)
+        else:
+            given = await asyncio.to_thread(asking.body, data, route.body)
     said = given.who if isinstance(given, asking.Body) else caller.name
     return Asked(
         panel=house.views.of(caller.regions),
@@ -244,21 +246,27 @@ async def _asked(route: Route, house: House, request: web.Request, caller: Ident
         given=given,
         query=query,
         desk=house.desk,
-        match=request.headers.get(hdrs.IF_MATCH),
-        none_match=request.headers.get(hdrs.IF_NONE_MATCH),
+        match=whole(request, hdrs.IF_MATCH) if hdrs.IF_MATCH in request.headers else None,
+        none_match=(
+            whole(request, hdrs.IF_NONE_MATCH) if hdrs.IF_NONE_MATCH in request.headers else None
+        ),
     )
 
 
-async def _read(request: web.Request) -> bytes:
-    try:
-        async with asyncio.timeout(BODY_WITHIN):
-            return await request.read()
-    except TimeoutError:
-        raise web.HTTPRequestTimeout from None
-    except web.RequestPayloadError:
-        raise problems.Refused(
-            "bad-body", "it breaks off, or is not packed as Content-Encoding says"
-        ) from None
+def whole(request: web.Request, name: str) -> str:
+    """A header that is a list, however many lines it takes."""
+    return ", ".join(request.headers.getall(name, ()))
+
+
+def parameters(request: web.Request, kind: type[T]) -> T:
+    """Raises Refused."""
+    given = request.rel_url.raw_query_string
+    if "%" in given:
+        try:
+            unquote_to_bytes(given).decode()
+        except UnicodeDecodeError:
+            raise problems.Refused("bad-parameter", "they are not in UTF-8") from None
+    return asking.query(request.query.items(), kind)
 
 
 async def as_json(request: web.Request, shape: Mapping[str, Any]) -> web.Response:
@@ -296,18 +304,21 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 async def sent(request: web.Request, body: bytes, tag: str) -> web.Response:
     """Bytes of JSON that have a tag, in the form that the caller can read."""
-    small = len(body) < COMPRESSED_FROM or not _takes_gzip(request)
+    small = len(body) < COMPRESSED_FROM or not accept.gzip(whole(request, hdrs.ACCEPT_ENCODING))
     headers = {
         hdrs.ETAG: etags.header(tag, compressed=not small),
         hdrs.VARY: "Accept-Encoding, Authorization, Cookie",
     }
-    other = request.headers.get(hdrs.IF_NONE_MATCH)
-    reading = request.method in {"GET", "HEAD"}
-    if reading and other is not None and etags.names(other, tag, what="If-None-Match"):
-        return web.Response(status=304, headers=headers)
+    if request.method in {"GET", "HEAD"}:
+        one, other = whole(request, hdrs.IF_MATCH), whole(request, hdrs.IF_NONE_MATCH)
+        there = request.headers.keys()
+        if hdrs.IF_MATCH in there and not etags.names(one, tag, what=hdrs.IF_MATCH, strong=True):
+            raise problems.Refused("document-changed", "what is here now has another ETag")
+        if hdrs.IF_NONE_MATCH in there and etags.names(other, tag, what=hdrs.IF_NONE_MATCH):
+            return web.Response(status=304, headers=headers)
     if not small:
         headers[hdrs.CONTENT_ENCODING] = "gzip"
-        if len(body) < THREAD_FROM:
+        if len(body) < LARGE:
             body = _compressed(body)
         else:
             body = await asyncio.to_thread(_compressed, body)
@@ -316,11 +327,3 @@ async def sent(request: web.Request, body: bytes, tag: str) -> web.Response:
 
 def _compressed(body: bytes) -> bytes:
     return gzip.compress(body, compresslevel=4, mtime=0)
-
-
-def _takes_gzip(request: web.Request) -> bool:
-    for piece in request.headers.get(hdrs.ACCEPT_ENCODING, "").lower().split(","):
-        name, _, weight = piece.partition(";")
-        if name.strip() in {"gzip", "*"}:
-            return weight.replace(" ", "").removeprefix("q=").strip("0.") != "" or not weight
-    return False

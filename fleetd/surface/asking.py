@@ -6,7 +6,9 @@ refused: a misspelt `dryRun` must not retire a cluster. OpenAPI is generated fro
 description here is what a user reads. Not here: what is answered (`answers`).
 """
 
+import contextlib
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
@@ -20,11 +22,16 @@ DEPTH_MAX = 64
 LIMIT = 100
 LIMIT_MAX = 1000
 NUMBER_MAX = 2**62
+_WHOLE = re.compile(r"-?[0-9]+")
 _END = r"$(?!\n)"
 """The end of a text in the patterns of Python, where `$` alone lets a line break follow, and in
 those of JSON Schema, which do not know Python's own sign for it."""
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 """One without an end goes to the end of all: else each quote in it is tried as a beginning."""
+_ALIKE = bytes.maketrans(b"{}", b"[]")
+_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
 _Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="How many at most.")]
@@ -205,10 +212,13 @@ def query(given: Iterable[tuple[str, str]], kind: type[T]) -> T:
         made = msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as wrong:
         raise problems.Refused("bad-parameter", _about(str(wrong), kind)) from None
-    for name in found:
+    for name, told in found.items():
+        value = getattr(made, known[name].name)
         # A word for "nothing" is not the same as saying nothing.
-        if getattr(made, known[name].name) is None:
+        if value is None:
             raise problems.Refused("bad-parameter", f"{name}: null is no value; leave it out")
+        if isinstance(value, int) and not _WHOLE.fullmatch(told):
+            raise problems.Refused("bad-parameter", f"{name}: write a whole number in digits")
     return made
 
 
@@ -219,7 +229,8 @@ def _about(complaint: str, kind: type) -> str:
     schema = msgspec.json.schema(kind)
     properties = cast("Mapping[str, Any]", next(iter(schema["$defs"].values()))["properties"])
     told = cast("Mapping[str, Any]", properties.get(name, {}))
-    return f"{name}: {text}. {told.get('description', '')}".strip()
+    words = "It must be a whole number" if text.startswith("Expected `int`, got") else text
+    return f"{name}: {words}. {told.get('description', '')}".strip()
 
 
 _LENGTH = re.compile(r"Expected `str` of length (<=|>=) (\d+)")
@@ -236,26 +247,56 @@ def _in_words(complaint: str) -> tuple[str, str]:
 
 def body(data: bytes, kind: type[T]) -> T:
     """A body as it was sent becomes its type. Raises Refused."""
-    if _depth(data) > DEPTH_MAX:
+    if _too_deep(data):
         raise problems.Refused("too-deep")
+    _check_names(data)
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
-        text, name = _in_words(str(wrong))
-        told = f"{name}: {text}" if _LENGTH.match(str(wrong)) else str(wrong)
-        raise problems.Refused("bad-body", told) from None
+        raise problems.Refused("bad-body", _said(data, str(wrong))) from None
 
 
-def _depth(data: bytes) -> int:
-    """How deep brackets nest outside of text."""
-    deepest = depth = 0
-    for byte in _STRINGS.sub(b"", data):
-        if byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
+def _said(data: bytes, complaint: str) -> str:
+    if not data.strip():
+        return "it is empty"
+    if data.startswith(_MARKS) or b"\0" in data[:4]:
+        return "it must be UTF-8, without a mark of the byte order"
+    if "codec can't decode" in complaint:
+        return "it is not UTF-8"
+    if _HALF.search(data) and "truncated" in complaint:
+        return "a text in it has half of a sign (\\ud800 to \\udfff belong together in twos)"
+    if _LENGTH.match(complaint):
+        text, name = _in_words(complaint)
+        return f"{name}: {text}"
+    return complaint
+
+
+def _too_deep(data: bytes) -> bool:
+    """Whether brackets nest deeper than they may, outside of text. What is never closed counts:
+    the decoder would follow it."""
+    rest = _STRINGS.sub(b"", data).translate(_ALIKE, _OTHERS)
+    for _ in range(DEPTH_MAX):
+        fewer = rest.replace(b"[]", b"")
+        if fewer == rest:
+            return rest.count(b"[") > DEPTH_MAX
+        rest = fewer
+    return b"[" in rest
+
+
+def _check_names(data: bytes) -> None:
+    """That no object says one thing twice, for which of both counts is a guess. What else is wrong
+    is told by who reads it."""
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(data, object_pairs_hook=_pairs, parse_int=len, parse_float=len)
+
+
+def _pairs(given: list[tuple[str, object]]) -> None:
+    known: set[str] = set()
+    for name, _ in given:
+        if name in known:
+            shown = name[:40].encode("utf-8", "replace").decode()
+            raise problems.Refused("bad-body", f"{shown} stands twice in one object")
+        known.add(name)
 
 
 def gist(given: object) -> dict[str, Any]:

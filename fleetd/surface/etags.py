@@ -13,7 +13,9 @@ import msgspec
 
 from fleetd.surface import problems
 
-_TAG = re.compile(r'\s*(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\U0010ffff]*)"')
+_LIST = re.compile(rf"[ \t,]*{_TAG.pattern}(?:[ \t]*,[ \t,]*{_TAG.pattern})*[ \t,]*")
+"""Of at least one; commas too many are none."""
 COMPRESSED = "-gzip"
 
 
@@ -29,15 +31,16 @@ def header(tag: str, *, compressed: bool = False) -> str:
     return f'"{tag}{COMPRESSED if compressed else ""}"'
 
 
-def names(given: str, tag: str | None, *, what: str) -> bool:
+def names(given: str, tag: str | None, *, what: str, strong: bool = False) -> bool:
     """Whether a header If-Match or If-None-Match names this tag; None is "there is nothing".
-    Raises Refused if the header is none."""
+    `strong`: a weak tag, of something that is only as good as this, does not count. Raises Refused
+    if the header is none."""
     if given.strip() == "*":
         return tag is not None
-    found: list[str] = []
-    for piece in given.split(","):
-        match = _TAG.fullmatch(piece)
-        if match is None:
-            raise problems.Refused("bad-etag", f'{what} must be * or tags such as "0a1b", in signs')
-        found.append(match[1].removesuffix(COMPRESSED))
-    return tag in found
+    if not _LIST.fullmatch(given):
+        raise problems.Refused("bad-etag", f'{what} must be * or tags such as "0a1b", in signs')
+    return any(
+        value.removesuffix(COMPRESSED) == tag
+        for weak, value in _TAG.findall(given)
+        if not (weak and strong)
+    )

@@ -22,6 +22,7 @@ from fleetd import clock, errors, secrets
 from fleetd.settings import Address
 from fleetd.surface import (
     answering,
+    bodies,
     crowd,
     etags,
     login,
@@ -30,6 +31,7 @@ from fleetd.surface import (
     page,
     problems,
     routes,
+    strange,
     table,
     watch,
 )
@@ -45,19 +47,15 @@ from fleetd.surface.routes import Route
 _log = structlog.stdlib.get_logger("fleetd.http")
 
 HEADERS_MAX = 16 * 1024
-BODY_MAX = 1024 * 1024
 RATE = Rate(200.0, 400)
 STRANGERS = Rate(5.0, 20)
 """Failures to log in, of one address."""
+ONCE = (hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.ORIGIN, "Last-Event-ID", "X-CSRF-Token")
+"""Of these headers there is one, or nobody knows which counts."""
+PATH_SHOWN = 300
+"""Letters of an address in the log."""
 REQUEST_ID = "X-Request-Id"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_SAFE = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
-}
-"""Unless an answer says something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +101,10 @@ async def serving(
         audit=audit,
     )
     people = crowd.Crowd()
-    runner = web.AppRunner(
+    runner = strange.Runner(
         application(house, people, metrics_token=metrics_token),
         access_log=None,
+        auto_decompress=False,  # `bodies` does it, and sees whether all of it is there
         handle_signals=False,
         # Four times what is allowed, so that our own answer comes before the parser's.
         max_line_size=4 * HEADERS_MAX,
@@ -148,7 +147,7 @@ def application(
             _problems,
             _limits,
         ],
-        client_max_size=BODY_MAX,
+        client_max_size=bodies.MOST,
     )
     shown = [one for one in table.ROUTES if house.desk is not None or one.tag != "told"]
     feed = watch.Feed(house.views.panel)
@@ -237,7 +236,7 @@ def _tell(request: web.Request, response: web.StreamResponse) -> None:
     say(
         "answered",
         method=request.method,
-        path=request.path,
+        path=request.path[:PATH_SHOWN],
         status=response.status,
         who=caller.name,
     )
@@ -257,16 +256,22 @@ async def _problems(request: web.Request, handler: Respond) -> web.StreamRespons
     except web.HTTPException as refused:
         return problems.of_http(refused)
     except Exception as cause:  # noqa: BLE001 -- one of three places: a request ends here
-        _log.error("request failed", method=request.method, path=request.path, exc_info=cause)
+        path = request.path[:PATH_SHOWN]
+        _log.error("request failed", method=request.method, path=path, exc_info=cause)
         return problems.answer("internal")
 
 
 @web.middleware
 async def _limits(request: web.Request, handler: Respond) -> web.StreamResponse:
     size = sum(len(name) + len(value) + 4 for name, value in request.raw_headers)
-    if size > HEADERS_MAX:
-        raise problems.Refused("headers-too-large")
-    if (request.content_length or 0) > BODY_MAX:
+    if max(size, len(request.raw_path)) > HEADERS_MAX:
+        raise problems.Refused(
+            "headers-too-large", "send less; an address may not be longer either"
+        )
+    for name in ONCE:
+        if len(request.headers.getall(name, ())) > 1:
+            raise problems.Refused("bad-request", f"{name} is sent twice")
+    if (request.content_length or 0) > bodies.MOST:
         raise problems.Refused("body-too-large")
     return await handler(request)
 
@@ -275,8 +280,9 @@ async def _safe(request: web.Request, response: web.StreamResponse) -> None:
     """On every answer, those of a stream and of refusals too."""
     if answering.NAME in request:
         response.headers[REQUEST_ID] = request[answering.NAME]
-    for name, value in _SAFE.items():
+    for name, value in problems.SAFE.items():
         response.headers.setdefault(name, value)
+    response.headers[hdrs.SERVER] = strange.SERVER
 
 
 def _options(methods: tuple[str, ...]) -> Respond:
@@ -318,7 +324,7 @@ def _metrics(
             if token is not None and isinstance(house.door, LocalDoor):
                 raise problems.Refused("unauthorized", "send Authorization: Bearer TOKEN")
             await answering.admit(route, house, request)
-        accepts = (request.headers.get(name, "") for name in (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING))
+        accepts = (answering.whole(request, one) for one in (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING))
         found = await source.answer(*accepts)
         return await metrics.send(request, found)
 

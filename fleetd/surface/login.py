@@ -32,7 +32,7 @@ def respond(house: House, logout: Route) -> Mapping[str, Respond]:
     """The three routes, by their names."""
 
     async def begin(request: web.Request) -> web.Response:
-        given = asking.query(request.query.items(), asking.Login)
+        given = answering.parameters(request, asking.Login)
         logins = _logins(house)
         # Everybody may ask, and each time the issuer may have to be asked.
         answering.limit(house.strangers, request.remote or "")

@@ -21,6 +21,7 @@ from prometheus_client.openmetrics import exposition as openmetrics_exposition
 
 import fleetd
 from fleetd.plan.incidents import Severity
+from fleetd.surface import accept as accepting
 from fleetd.surface import exposition as text
 from fleetd.surface import families as f
 from fleetd.surface import ledger
@@ -106,11 +107,11 @@ class Metrics:
         if self._ledger_is_old():
             mark = self._ledger
             self._dates = mark, await asyncio.to_thread(self._ledger_reader())
-        openly = "application/openmetrics-text" in accept
+        openly = accepting.openmetrics(accept)
         headers = {"Content-Type": OPEN if openly else PLAIN, "Vary": "Accept, Accept-Encoding"}
         await self._ahead()
         pieces = self._pieces(openmetrics=openly)
-        if "gzip" in encodings:
+        if accepting.gzip(encodings):
             pieces = [await asyncio.to_thread(_packed, pieces)]
             headers["Content-Encoding"] = "gzip"
         return Body(pieces, headers)

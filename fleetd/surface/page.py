@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
+from fleetd.surface import accept, etags
+
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -61,17 +63,19 @@ def answer(files: Mapping[str, File], path: str, request: web.Request) -> web.Re
     file = files.get(path)
     if file is None:
         raise web.HTTPNotFound
+    packed = accept.gzip(",".join(request.headers.getall(hdrs.ACCEPT_ENCODING, ())))
     headers = {
         hdrs.CONTENT_TYPE: file.type,
         hdrs.CACHE_CONTROL: "no-cache",
-        hdrs.ETAG: f'"{file.mark}"',
+        hdrs.ETAG: etags.header(file.mark, compressed=packed),
         hdrs.VARY: "Accept-Encoding",
         "Content-Security-Policy": POLICY,
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
     }
-    if file.mark in {tag.value for tag in request.if_none_match or ()}:
+    known = request.headers.getall(hdrs.IF_NONE_MATCH, ())
+    if known and etags.names(",".join(known), file.mark, what=hdrs.IF_NONE_MATCH):
         return web.Response(status=304, headers=headers)
-    if "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, ""):
+    if packed:
         return web.Response(body=file.packed, headers=headers | {hdrs.CONTENT_ENCODING: "gzip"})
     return web.Response(body=file.plain, headers=headers)

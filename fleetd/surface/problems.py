@@ -13,6 +13,13 @@ from aiohttp import web
 
 CONTENT_TYPE = "application/problem+json"
 
+SAFE = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+}
+"""Headers of every answer that does not say something else."""
 TITLES = {
     "not-found": (404, "There is no such thing"),
     "method-not-allowed": (405, "This address cannot be used that way"),
@@ -22,6 +29,9 @@ TITLES = {
     "bad-body": (400, "The body is not what is expected here"),
     "too-deep": (400, "The JSON is nested deeper than 64 levels"),
     "not-json": (415, "The body must be application/json"),
+    "bad-encoding": (415, "The body is packed in a way that is not known here"),
+    "too-slow": (408, "The request took too long to arrive"),
+    "expectation-failed": (417, "What is expected cannot be promised"),
     "foreign-origin": (403, "Another site may not use this through a browser"),
     "refused": (409, "This cannot be done now"),
     "plan-unknown": (404, "There is no such plan"),

@@ -165,7 +165,7 @@ def _line(one: Recorded) -> Line:
 def respond(route: Route, house: House, feed: Feed) -> Respond:
     async def answer(request: web.Request) -> web.StreamResponse:
         caller = await answering.admit(route, house, request)
-        query = asking.query(request.query.items(), asking.Watch)
+        query = answering.parameters(request, asking.Watch)
         async with feed.reader(f"{caller.how}:{caller.name}") as newest:
             at = _start(request, query, newest)
             if at < newest:

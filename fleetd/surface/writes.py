@@ -107,7 +107,7 @@ async def _edit(
 ) -> answers.Applied:
     def expected(now: answers.Plain | None) -> bool:
         tag = etags.of_document(now) if now is not None else None
-        if ask.match is not None and not etags.names(ask.match, tag, what="If-Match"):
+        if ask.match is not None and not etags.names(ask.match, tag, what="If-Match", strong=True):
             return False
         other = ask.none_match
         return other is None or not etags.names(other, tag, what="If-None-Match")

@@ -26,7 +26,7 @@ from fleetd.daemon.access.guard import GuardedDoor
 from fleetd.engine import records
 from fleetd.net import RealNetwork
 from fleetd.settings import Address
-from fleetd.surface import http, problems
+from fleetd.surface import bodies, http, problems
 from tests.surface import test_desk
 
 V1 = "/api/v1"
@@ -72,6 +72,7 @@ def _watch(name: str, status: int, code: str, given: str) -> Bad:
 
 
 _TEXT = json.dumps(PAUSE)
+_PACKED = gzip.compress(_TEXT.encode())
 _MANY = [{"name": f"x{n}", "bmc": "192.0.2.1", "zone": "a"} for n in range(3)]
 BAD = (
     # Bodies, their types, sizes and depths.
@@ -101,7 +102,7 @@ BAD = (
         "/plans",
         b'{"documents": ' + b"[" * 64 + b"]" * 64 + b"}",
     ),
-    _post("a body too large", 413, "body-too-large", "/plans", b" " * (http.BODY_MAX + 1)),
+    _post("a body too large", 413, "body-too-large", "/plans", b" " * (bodies.MOST + 1)),
     # Encodings.
     _post(
         "bytes that are no text",
@@ -113,6 +114,46 @@ BAD = (
     _post("UTF-16", 400, "bad-body", "/pause", _TEXT.encode("utf-16")),
     _post("a mark of the byte order", 400, "bad-body", "/pause", b"\xef\xbb\xbf" + _TEXT.encode()),
     _post("half a sign", 400, "bad-body", "/pause", b'{"scope": "all", "reason": "\\ud800"}'),
+    _post("UTF-32", 400, "bad-body", "/pause", _TEXT.encode("utf-32-le")),
+    *(
+        _post(
+            f"said to be {charset}",
+            415,
+            "not-json",
+            "/pause",
+            _TEXT.encode(charset),
+            Content_Type=f"application/json; charset={charset}",
+        )
+        for charset in ("utf-16", "iso-8859-1")
+    ),
+    _post("nothing at all", 400, "bad-body", "/pause", b" "),
+    _post(
+        "one name twice",
+        400,
+        "bad-body",
+        "/pause",
+        b'{"scope": "x", "scope": "all", "reason": "x"}',
+    ),
+    _post(
+        "one name twice, written otherwise",
+        400,
+        "bad-body",
+        "/pause",
+        b'{"scope": "x", "sc\\u006fpe": "all", "reason": "x"}',
+    ),
+    Bad(
+        "one name twice, deep inside",
+        "PUT",
+        f"{V1}/documents/serverpool/spare",
+        400,
+        "bad-body",
+        json.dumps(SPARE).replace('"zone": "a"', '"zone": "a", "zone": "b"').encode(),
+    ),
+    _post("packed, and cut", 400, "bad-body", "/pause", _PACKED[:-4], Content_Encoding="gzip"),
+    _post("packed, and more", 400, "bad-body", "/pause", _PACKED + b"x", Content_Encoding="gzip"),
+    _post("packed twice", 415, "bad-encoding", "/pause", _PACKED, Content_Encoding="gzip, gzip"),
+    _post("packed as nobody can", 415, "bad-encoding", "/pause", b"x", Content_Encoding="br"),
+    _post("packed as nobody knows", 415, "bad-encoding", "/pause", PAUSE, Content_Encoding="rot"),
     _post("another type", 415, "not-json", "/pause", PAUSE, Content_Type="application/yaml"),
     _post("packed, and is not", 400, "bad-body", "/pause", PAUSE, Content_Encoding="gzip"),
     _post(
@@ -120,7 +161,7 @@ BAD = (
         413,
         "body-too-large",
         "/pause",
-        gzip.compress(b" " * (4 * http.BODY_MAX)),
+        gzip.compress(b" " * (4 * bodies.MOST)),
         Content_Encoding="gzip",
     ),
     # Documents that are wrong in themselves.
@@ -173,6 +214,21 @@ BAD = (
     _put(
         "If-Match of anything, and there is nothing", 412, "document-changed", SPARE, If_Match="*"
     ),
+    _put("If-Match of nothing", 400, "bad-etag", SPARE, If_Match=","),
+    _put("If-Match of anything and more", 400, "bad-etag", SPARE, If_Match='"a", *'),
+    _put("If-Match of others, one with a comma", 412, "document-changed", SPARE, If_Match='"a,b",'),
+    Bad(
+        "reading what should be another",
+        "GET",
+        f"{V1}/documents/serverpool/metal",
+        412,
+        "document-changed",
+        None,
+        {"If-Match": '"a", "b"'},
+    ),
+    Bad(
+        "a mark that is none for a page", "GET", "/", 400, "bad-etag", None, {"If-None-Match": "x"}
+    ),
     _put("If-None-Match without signs", 400, "bad-etag", SPARE, If_None_Match="abc"),
     Bad(
         "If-None-Match *, and there is one",
@@ -220,6 +276,11 @@ BAD = (
         SPARE,
     ),
     Bad("null for a number", "GET", f"{V1}/events?continue=null", 400, "bad-parameter"),
+    *(
+        Bad(f"limit={text}", "GET", f"{V1}/resources?limit={text}", 400, "bad-parameter")
+        for text in ("1e1", "1.0", "%2B1", "1_0", "%D9%A1", "", "9" * 400)
+    ),
+    Bad("bytes for a text", "GET", f"{V1}/resources?kind=%ff%fe", 400, "bad-parameter"),
     Bad("a number that is none", "GET", f"{V1}/resources?limit=many", 400, "bad-parameter"),
     # Tokens.
     Bad("nobody", "POST", f"{V1}/pause", 401, "unauthorized", PAUSE, {"Authorization": ""}),

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from fleetd import secrets
 from fleetd.settings import Address
-from fleetd.surface import answering, crowd, http
+from fleetd.surface import bodies, crowd, http
 from fleetd.surface.http import Server
 from tests.surface import desks, panels
 
@@ -96,7 +96,7 @@ async def test_a_body_that_does_not_come_is_refused(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a problem that says so, after the time that a body has."""
-    monkeypatch.setattr(answering, "BODY_WITHIN", 0.2)
+    monkeypatch.setattr(bodies, "WITHIN", 0.2)
     async with http.serving(
         panels.small(), Address("127.0.0.1", 0), desk=desks.FakeDesk()
     ) as server:
