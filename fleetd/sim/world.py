@@ -162,7 +162,12 @@ class World:
     def add_cluster(self, name: str) -> Cluster:
         if name in self.clusters:
             raise Broken(f"there is a cluster {name} already")
-        cluster = Cluster(name, self, uid_of=lambda words: self.uid(f"{name}/{words}"))
+        cluster = Cluster(
+            name,
+            self,
+            uid_of=lambda words: self.uid(f"{name}/{words}"),
+            rbac_enforced=True,
+        )
         self.clusters[name] = cluster
         if self.appeared is not None:
             self.appeared(name)

@@ -21,19 +21,6 @@ _PLAIN = [
     "services",
 ]
 _ROLES: dict[str, list[dict[str, Any]]] = {
-    "cluster-admin": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
-    "system:auth-delegator": [
-        {
-            "apiGroups": ["authentication.k8s.io"],
-            "resources": ["tokenreviews"],
-            "verbs": ["create"],
-        },
-        {
-            "apiGroups": ["authorization.k8s.io"],
-            "resources": ["subjectaccessreviews"],
-            "verbs": ["create"],
-        },
-    ],
     # All but Secrets.
     _VIEWERS: [
         {"apiGroups": [""], "resources": _PLAIN, "verbs": _LOOK},
@@ -47,7 +34,6 @@ _ROLES: dict[str, list[dict[str, Any]]] = {
 
 
 def install(there: Cluster) -> None:
-    there.rbac_enforced = True
     for name, rules in _ROLES.items():
         body = {"apiVersion": f"{_API}/v1", "kind": "ClusterRole", "metadata": {"name": name}}
         there.create({**body, "rules": rules}, manager="kube-apiserver")

@@ -15,6 +15,7 @@ from aiohttp import web
 from fleetd.kube.transport import JSON, Request, Response
 from fleetd.sim.faces.handler import Handler, Stream
 from fleetd.sim.faces.weather import CALM, Fate, Weather
+from fleetd.sim.kube import impersonation
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2048
@@ -79,7 +80,10 @@ class Wire:
         if found is None:
             return web.Response(status=404, text="nothing is simulated here\n")
         backend, handler, path = found
-        headers = {name.lower(): value for name, value in came.headers.items()}
+        headers = {
+            name.lower(): impersonation.SEPARATOR.join(came.headers.getall(name))
+            for name in came.headers
+        }
         request = Request(
             method=came.method,
             path=path,

@@ -8,7 +8,8 @@ come.
 from dataclasses import replace
 from typing import Any
 
-from fleetd.sim.kube.definitions import Column, Definition
+from fleetd.sim.kube import known
+from fleetd.sim.kube.definitions import Column, Definition, Scale
 
 _CONDITIONS = {"status.conditions": ("type",)}
 
@@ -54,6 +55,7 @@ def _workload(kind: str, plural: str, short: str, **more: Any) -> Definition:  #
         atomic=frozenset({"spec.selector"}),
         immutable=("spec.selector",),
         unconditional=True,
+        scale=None if kind == "DaemonSet" else Scale(),
         **more,
     )
 
@@ -263,6 +265,32 @@ _OTHERS = (
         columns=(Column("Provisioner", "provisioner"),),
     ),
     Definition(
+        group="scheduling.k8s.io",
+        kind="PriorityClass",
+        plural="priorityclasses",
+        namespaced=False,
+        status=False,
+        generation=True,
+        short_names=("pc",),
+        immutable=("value", "preemptionPolicy"),
+        unconditional=True,
+        columns=(Column("Value", "value", "integer"),),
+    ),
+    Definition(
+        group="autoscaling",
+        kind="HorizontalPodAutoscaler",
+        plural="horizontalpodautoscalers",
+        versions=("v2", "v1"),
+        generation=False,
+        short_names=("hpa",),
+        categories=("all",),
+        unconditional=True,
+        columns=(
+            Column("Reference", "spec.scaleTargetRef.name"),
+            Column("MaxPods", "spec.maxReplicas", "integer"),
+        ),
+    ),
+    Definition(
         group="networking.k8s.io",
         kind="NetworkPolicy",
         plural="networkpolicies",
@@ -293,6 +321,7 @@ _REVIEWS = tuple(
         ("authentication.k8s.io", "TokenReview", "tokenreviews", False),
         ("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", False),
         ("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False),
+        ("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False),
         ("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", False),
         ("authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", True),
     )
@@ -374,7 +403,12 @@ _DECODES: dict[str, Any] = {
 """Only what this server reads: fields nobody here looks at may be anything."""
 
 DEFINITIONS: tuple[Definition, ...] = tuple(
-    replace(definition, typed=True, decodes=_DECODES.get(definition.kind))
+    replace(
+        definition,
+        typed=True,
+        decodes=_DECODES.get(definition.kind),
+        known=known.schema(definition.kind),
+    )
     for definition in (*_CORE, *_OTHERS, *_REVIEWS)
 )
 GROUPS = frozenset(definition.group for definition in DEFINITIONS)

@@ -6,7 +6,7 @@ Reading a request never depends on what is stored; what it means for the store i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
@@ -15,7 +15,7 @@ import msgspec
 
 from fleetd import plainyaml
 from fleetd.kube.transport import APPLY, Request
-from fleetd.sim.kube import refusal
+from fleetd.sim.kube import protobuf, refusal
 from fleetd.sim.kube.access import User
 from fleetd.sim.kube.definitions import Definition
 from fleetd.sim.kube.store import Table
@@ -65,6 +65,8 @@ class Call:
     table: Table
     target: Target
     verb: str
+    warnings: list[str] = field(default_factory=list[str])
+    """What the caller is told beside the answer."""
 
     @property
     def definition(self) -> Definition:
@@ -72,14 +74,20 @@ class Call:
 
     @property
     def dry_run(self) -> bool:
-        asked = self.request.query.get("dryRun", "")
-        if asked not in ("", "All"):
-            raise refusal.Refused(
-                422,
-                "Invalid",
-                f'dryRun: Unsupported value: "{asked}": supported values: "All"',
+        return dry(self.request.query.get("dryRun", ""), _OPTIONS.get(self.verb, ""))
+
+    @property
+    def field_validation(self) -> str:
+        """What becomes of fields that nobody knows: Ignore, Warn or Strict."""
+        asked = self.request.query.get("fieldValidation", "")
+        if asked not in ("", "Ignore", "Warn", "Strict"):
+            raise bad_option(
+                _OPTIONS.get(self.verb, "UpdateOptions"),
+                "FieldValueNotSupported",
+                "fieldValidation",
+                f'Unsupported value: "{asked}": supported values: "", "Ignore", "Strict", "Warn"',
             )
-        return asked == "All"
+        return asked or "Warn"
 
     @property
     def manager(self) -> str:
@@ -95,6 +103,32 @@ class Call:
         return cast("Obj", made)
 
 
+_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+
+
+def dry(asked: str, options: str) -> bool:
+    """Whether nothing is to be kept; `options` is the kind of the options, for the complaint."""
+    if asked not in ("", "All"):
+        raise bad_option(
+            options or "DeleteOptions",
+            "FieldValueNotSupported",
+            "dryRun",
+            f'Unsupported value: ["{asked}"]: supported values: "All"',
+        )
+    return asked == "All"
+
+
+def bad_option(options: str, reason: str, where: str, what: str) -> refusal.Refused:
+    details: Obj = {
+        "group": "meta.k8s.io",
+        "kind": options,
+        "causes": [{"reason": reason, "message": what, "field": where}],
+    }
+    return refusal.Refused(
+        422, "Invalid", f'{options}.meta.k8s.io "" is invalid: {where}: {what}', details=details
+    )
+
+
 def parsed(request: Request) -> Any:  # noqa: ANN401 - any JSON value
     kind = request.content_type.split(";")[0].strip()
     if kind in ("application/yaml", APPLY):
@@ -102,6 +136,8 @@ def parsed(request: Request) -> Any:  # noqa: ANN401 - any JSON value
             return decode(request.body)
         except msgspec.DecodeError:
             return _yaml(request.body)
+    if kind == protobuf.MEDIA_TYPE:
+        return protobuf.decode(request.body)
     if kind.startswith("application/") and kind.endswith("json"):
         try:
             return decode(request.body)
@@ -111,7 +147,7 @@ def parsed(request: Request) -> Any:  # noqa: ANN401 - any JSON value
         415,
         "UnsupportedMediaType",
         "the body of the request was in an unknown format - accepted media types include: "
-        "application/json, application/yaml",
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
     )
 
 

@@ -15,7 +15,17 @@ from datetime import datetime
 
 from fleetd.kube.transport import Request, Response
 from fleetd.sim.faces.handler import Stream
-from fleetd.sim.kube import access, builtin, crd, defaults, escalation, refusal, reviews
+from fleetd.sim.kube import (
+    access,
+    builtin,
+    crd,
+    defaults,
+    disruption,
+    escalation,
+    refusal,
+    reviews,
+    roles,
+)
 from fleetd.sim.kube.access import MASTERS, Tokens, User
 from fleetd.sim.kube.calls import Call
 from fleetd.sim.kube.definitions import Definition
@@ -73,6 +83,7 @@ class Cluster:
         crd.install(self)
         escalation.install(self)
         reviews.install(self)
+        disruption.install(self)
         self._server = Server(self)
         self.store.subscribe(self._account_deleted)
         for namespace in ("default", "kube-system", "kube-public", "kube-node-lease"):
@@ -80,6 +91,7 @@ class Cluster:
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
                 manager="kube-apiserver",
             )
+        roles.install(self)
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}>"

@@ -9,9 +9,9 @@ left, so a finalizer on one of them holds the definition too.
 from typing import TYPE_CHECKING, Any
 
 from fleetd.sim.kube import refusal
-from fleetd.sim.kube.definitions import Column, Definition, Shape, shape_of_schema
+from fleetd.sim.kube.definitions import Column, Definition, Scale, Shape, shape_of_schema
 from fleetd.sim.kube.store import DELETED, Change
-from fleetd.sim.kube.values import GK, Obj, stamp
+from fleetd.sim.kube.values import GK, Obj, at, stamp
 
 if TYPE_CHECKING:
     from fleetd.sim.kube.cluster import Cluster
@@ -21,6 +21,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 ESTABLISHED_AFTER = 0.2
 CLEANS_AFTER = 0.2
 _MANAGER = "kube-apiserver"
+_SCALED = ("specReplicas", "statusReplicas", "labelSelector")
 
 
 def install(cluster: "Cluster") -> None:
@@ -135,6 +136,13 @@ def _defaults(operation: str, new: Obj | None, _old: Obj | None, _user: object) 
     return {**new, "metadata": metadata, "spec": spec}
 
 
+def _scale(given: Obj | None) -> Scale | None:
+    if given is None:
+        return None
+    paths = (given.get(f"{one}Path") or "" for one in _SCALED)
+    return Scale(*(path.lstrip(".") for path in paths))
+
+
 def definition_of(obj: Obj) -> Definition:
     """The kind that a CustomResourceDefinition describes."""
     spec = obj["spec"]
@@ -168,5 +176,6 @@ def definition_of(obj: Obj) -> Definition:
             field["jsonPath"].lstrip(".") for field in kept.get("selectableFields") or ()
         ),
         schema=schema or None,
+        scale=_scale(at(kept, "subresources.scale")),
         shape_of=shape,
     )

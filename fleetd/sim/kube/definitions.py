@@ -9,7 +9,7 @@ them through `Cluster.admit` and `Cluster.subresource`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetd.sim.kube.values import GK, Obj, is_map
 
@@ -53,6 +53,17 @@ class Shape:
 
 
 PLAIN = Shape()
+
+
+class Scale(NamedTuple):
+    """Dotted paths."""
+
+    spec: str = "spec.replicas"
+    status: str = "status.replicas"
+    selector: str = "spec.selector"
+    """To a LabelSelector, or to one as text."""
+
+
 _METADATA = Shape(children={"finalizers": Shape(keys=()), "ownerReferences": Shape(keys=("uid",))})
 
 
@@ -98,6 +109,10 @@ class Definition:
     """OpenAPI. Objects are pruned, defaulted and validated by it; None: anything goes."""
     decodes: Mapping[str, Any] | None = None
     """A schema of what the server itself reads; what does not fit cannot be decoded (400)."""
+    known: Mapping[str, Any] | None = None
+    """The fields of a built-in kind and their types: what is sent is decoded by it."""
+    scale: Scale | None = None
+    """Where its scale subresource reads and writes; None: it has none."""
     shape_of: Shape | None = None
     """Instead of `lists` and `atomic`, where a schema said it."""
 

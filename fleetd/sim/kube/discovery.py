@@ -153,15 +153,29 @@ def _resource(definition: Definition) -> list[Obj]:
     made = [main]
     if definition.status:
         made.append(_sub(definition, "status", ("get", "patch", "update")))
+    if definition.scale is not None:
+        made.append(_sub(definition, "scale", ("get", "patch", "update")))
     made.extend(_sub(definition, name, ("create",)) for name in definition.subresources)
     return made
 
 
+_KINDS: dict[str, tuple[str, str, str]] = {
+    "scale": ("autoscaling", "v1", "Scale"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
+"""Subresources that are objects of another kind."""
+
+
 def _sub(definition: Definition, name: str, verbs: tuple[str, ...]) -> dict[str, Any]:
-    return {
+    made: dict[str, Any] = {
         "name": f"{definition.plural}/{name}",
         "singularName": "",
         "namespaced": definition.namespaced,
         "kind": definition.kind,
         "verbs": list(verbs),
     }
+    if name in _KINDS:
+        group, version, kind = _KINDS[name]
+        made |= {"group": group, "version": version, "kind": kind}
+    return made

@@ -34,6 +34,7 @@ class Asked:
     uid: str = ""
     version: str = ""
     grace: int = 0
+    dry_run: bool = False
 
 
 class Lifecycle:

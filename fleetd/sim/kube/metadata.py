@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from fleetd.sim.kube import refusal, schema
+from fleetd.sim.kube import known, refusal, schema
 from fleetd.sim.kube.definitions import Definition
 from fleetd.sim.kube.refusal import Refused
 from fleetd.sim.kube.values import Obj, encode, is_map
@@ -47,6 +47,25 @@ def undecodable(definition: Definition, place: str) -> Refused:
         f'{definition.kind} in version "{definition.version}" cannot be handled as a '
         f"{definition.kind}: json: cannot unmarshal into Go struct field {place}"
     )
+
+
+_KNOWN = frozenset(known.metadata()["properties"])
+
+
+def known_part(metadata: Obj, dropped: list[str]) -> Obj:
+    """Without what metadata cannot have; that is noted by its place."""
+    dropped.extend(f"metadata.{name}" for name in metadata if name not in _KNOWN)
+    return {name: value for name, value in metadata.items() if name in _KNOWN}
+
+
+def typed(definition: Definition, obj: Obj) -> None:
+    """Raises if a field of a built-in kind is of another type than the kind has it."""
+    if definition.known is None:
+        return
+    rest = {name: value for name, value in obj.items() if value is not None}
+    found = schema.problems(rest, definition.known)
+    if found:
+        raise undecodable(definition, f"{definition.kind}.{found[0][1]}")
 
 
 def decode(definition: Definition, obj: Obj) -> None:

@@ -47,11 +47,17 @@ def _name(definition: Definition, version: str) -> str:
 
 
 def _schema(definition: Definition, version: str, reference: str) -> Obj:
-    given: Mapping[str, Any] = definition.schema or {
-        "type": "object",
-        "properties": _made(definition.shape, ("spec", "status") if definition.status else ()),
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
+    given: Mapping[str, Any] = (
+        definition.schema
+        or definition.known
+        or {
+            "type": "object",
+            "properties": _made(definition.shape, ("spec", "status") if definition.status else ()),
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+    )
+    if definition.schema is None and definition.known is not None:
+        given = _with_shape(given, definition.shape)
     properties: Obj = {
         "apiVersion": {"type": "string", "description": "The version of this form of it."},
         "kind": {"type": "string", "description": f"Always {definition.kind}."},
@@ -75,6 +81,23 @@ def _made(shape: Shape, parts: tuple[str, ...]) -> Obj:
         for name, child in {**dict.fromkeys(parts, Shape()), **shape.children}.items()
         if name != "metadata"
     }
+
+
+def _with_shape(given: Mapping[str, Any], shape: Shape) -> Mapping[str, Any]:
+    """With what apply must know of the lists."""
+    made: Obj = dict(given)
+    if shape.keys is not None and given.get("type") == "array":
+        made["x-kubernetes-list-type"] = "map" if shape.keys else "set"
+        if shape.keys:
+            made["x-kubernetes-list-map-keys"] = list(shape.keys)
+        if shape.children:
+            made["items"] = _with_shape(given["items"], Shape(children=shape.children))
+    elif shape.children and "properties" in given:
+        made["properties"] = {
+            name: _with_shape(inner, shape.child(name))
+            for name, inner in given["properties"].items()
+        }
+    return made
 
 
 def _of_shape(shape: Shape) -> Obj:

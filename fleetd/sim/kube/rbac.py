@@ -50,9 +50,10 @@ class Rbac:
         return known
 
     def _evaluate(self, user: User, ask: Ask) -> bool:
-        return any(_rule_allows(rule, ask) for rule in self._rules(user, ask.namespace))
+        return any(_rule_allows(rule, ask) for rule in self.rules(user, ask.namespace))
 
-    def _rules(self, user: User, namespace: str) -> Iterator[Obj]:
+    def rules(self, user: User, namespace: str) -> Iterator[Obj]:
+        """All that hold for somebody there."""
         for binding in self._all((GROUP, "ClusterRoleBinding")):
             if _binds(binding, user, ""):
                 yield from self._role("ClusterRole", binding["roleRef"]["name"], "")

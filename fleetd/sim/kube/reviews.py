@@ -19,8 +19,6 @@ from fleetd.sim.kube.values import Obj, stamp
 if TYPE_CHECKING:
     from fleetd.sim.kube.cluster import Cluster
 
-OPEN_TO_ALL = frozenset(("selfsubjectaccessreviews", "selfsubjectreviews"))
-"""Whoever has logged in may ask about themselves."""
 SHORTEST = 600
 USUAL = 3600
 LONGEST = 2**32
@@ -84,10 +82,22 @@ def _may(cluster: "Cluster", user: User, spec: Obj) -> Obj:
     return {"allowed": allowed} if allowed else {"allowed": False, "reason": ""}
 
 
+def _rules(cluster: "Cluster", call: Call, spec: Obj) -> Obj:
+    space = spec.get("namespace", "")
+    if not space:
+        raise refusal.bad_request("no namespace on request")
+    parts: tuple[list[Obj], list[Obj]] = ([], [])
+    for rule in cluster.rbac.rules(call.user, space):
+        paths = "nonResourceURLs" in rule
+        parts[paths].append({name: list(values) for name, values in rule.items()})
+    return {"resourceRules": parts[0], "nonResourceRules": parts[1], "incomplete": False}
+
+
 _REVIEWS: dict[str, Callable[["Cluster", Call, Obj], Obj]] = {
     "TokenReview": _token_review,
     "SelfSubjectReview": _self,
     "SelfSubjectAccessReview": _may_i,
+    "SelfSubjectRulesReview": _rules,
     "SubjectAccessReview": _may_they,
     "LocalSubjectAccessReview": _may_they,
 }
@@ -96,7 +106,7 @@ KINDS = frozenset(_REVIEWS)
 
 
 def install(cluster: "Cluster") -> None:
-    """Gives ServiceAccounts their tokens, and namespaces and Pods their subresources."""
+    """Gives ServiceAccounts their tokens, and namespaces their end."""
 
     def token(account: Obj, call: Call, _user: User) -> tuple[int, Obj]:
         return 201, token_request(cluster, account, call.body())
@@ -106,14 +116,8 @@ def install(cluster: "Cluster") -> None:
         wanted: list[str] = spec.get("finalizers") or []
         return 200, cluster.lifecycle.finalize(namespace, wanted)
 
-    def evict(pod: Obj, _call: Call, _user: User) -> tuple[int, Obj]:
-        mine = pod["metadata"]
-        cluster.delete(("", "Pod"), mine["name"], mine["namespace"])
-        return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-
     cluster.subresource(("", "ServiceAccount"), "token", token)
     cluster.subresource(("", "Namespace"), "finalize", finalize)
-    cluster.subresource(("", "Pod"), "eviction", evict)
 
 
 def token_request(cluster: "Cluster", account: Obj, body: Obj) -> Obj:

@@ -5,7 +5,7 @@ Parsed once a request; what cannot be read is refused with 400.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from fleetd.sim.kube import refusal
 from fleetd.sim.kube.definitions import Definition
@@ -98,3 +98,27 @@ def of(label_text: str, field_text: str, definition: Definition) -> Test | None:
     if not label_text and not field_text:
         return None
     return _all([labels(label_text), fields(field_text, definition)])
+
+
+def of_object(selector: Obj) -> Test:
+    """The test of a selector as it stands in a budget or a Deployment; an empty one is for all."""
+    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
+    expressions: list[Obj] = selector.get("matchExpressions") or []
+    tests = [_expression(key, "In", (value,)) for key, value in wanted.items()]
+    tests += [
+        _expression(str(one.get("key")), one.get("operator"), one.get("values") or ())
+        for one in expressions
+    ]
+    return _all(tests)
+
+
+def _expression(key: str, operator: object, values: Collection[str]) -> Test:
+    match operator:
+        case "In":
+            return lambda obj: _labels(obj).get(key) in values
+        case "NotIn":
+            return lambda obj: _labels(obj).get(key) not in values
+        case "Exists":
+            return lambda obj: key in _labels(obj)
+        case _:
+            return lambda obj: key not in _labels(obj)

@@ -5,12 +5,22 @@ Who calls, what is asked, whether it is allowed, then the verb; every refusal be
 object. It waits for nothing and remembers nothing between requests.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from fleetd.kube.transport import Request, Response
 from fleetd.sim.faces.handler import Stream
-from fleetd.sim.kube import builtin, calls, discovery, reading, refusal, reviews, verbs
+from fleetd.sim.kube import (
+    builtin,
+    calls,
+    discovery,
+    impersonation,
+    reading,
+    refusal,
+    reviews,
+    scale,
+    verbs,
+)
 from fleetd.sim.kube.access import BadToken, User
 from fleetd.sim.kube.calls import Call, Target
 from fleetd.sim.kube.definitions import Definition
@@ -78,32 +88,14 @@ class Server:
             user = self._cluster.tokens.user(said[len(_BEARER) :])
         except BadToken:
             raise Refused(401, "Unauthorized", "Unauthorized") from None
-        return self._played(user, headers)
-
-    def _played(self, user: User, headers: Mapping[str, str]) -> User:
-        """Somebody else, if the caller may act as them."""
-        name = headers.get("impersonate-user", "")
-        if not name:
-            return user
-        ask = Ask(verb="impersonate", resource="users", name=name)
-        if self._cluster.rbac_enforced and not self._cluster.rbac.allows(user, ask):
-            raise Refused(
-                403,
-                "Forbidden",
-                f'users "{name}" is forbidden: User "{user.name}" cannot impersonate resource '
-                '"users" in API group "" at the cluster scope',
-            )
-        groups = tuple(filter(None, headers.get("impersonate-group", "").split(",")))
-        if name.startswith("system:serviceaccount:"):
-            space = name.split(":")[2]
-            groups = (*groups, "system:serviceaccounts", f"system:serviceaccounts:{space}")
-        return User(name, (*groups, "system:authenticated"))
+        return impersonation.acting(self._cluster, user, headers)
 
     def _answer(
         self, request: Request, headers: Mapping[str, str], user: User
     ) -> Response | Stream:
         target = calls.target(request.path)
         if target is None or not target.plural:
+            self._may_read(user, request)
             return discovery.answer(self._cluster, request) or _NO_SUCH_PAGE
         table = self._cluster.plurals.get((target.group, target.plural))
         if table is None or target.version not in table.definition.versions:
@@ -131,6 +123,18 @@ class Server:
             return self._subresource(call)
         return self._verb(call)
 
+    def _may_read(self, user: User, request: Request) -> None:
+        """What is said of the server itself is not for everybody either."""
+        method = "get" if request.method in ("GET", "HEAD") else request.method.lower()
+        ask = Ask(verb=method, path=request.path)
+        if self._cluster.rbac_enforced and not self._cluster.rbac.allows(user, ask):
+            raise refusal.Refused(
+                403,
+                "Forbidden",
+                f'forbidden: User "{user.name}" cannot {method} path "{request.path}"',
+                details={},
+            )
+
     def _authorize(self, user: User, asked: str, target: Target, definition: Definition) -> None:
         if not self._cluster.rbac_enforced:
             return
@@ -142,8 +146,6 @@ class Server:
             namespace=target.namespace,
             name=target.name,
         )
-        if target.plural in reviews.OPEN_TO_ALL and asked == "create":
-            return
         if not self._cluster.rbac.allows(user, ask):
             raise calls.forbidden(user, asked, target, definition)
 
@@ -178,7 +180,7 @@ class Server:
             row = Row(outcome.obj)
         body = reading.form(self._cluster, call).one(row)
         status = 201 if outcome.created else 200
-        return Response(status=status, body=body, headers=reading.HEADERS)
+        return Response(status=status, body=body, headers=_headers(call))
 
     def _subresource(self, call: Call) -> Response:
         definition = call.definition
@@ -189,17 +191,30 @@ class Server:
             if call.verb not in ("update", "patch"):
                 raise refusal.not_allowed()
             return self._write(call)
+        if name == "scale" and definition.scale is not None:
+            return self._counted(call, lambda: scale.answer(self._cluster, call))
         handler = self._cluster.subresources.get((definition.gk, name))
         if handler is None or name not in definition.subresources:
             raise refusal.no_such_resource()
         row = call.table.rows.get((call.target.namespace, call.target.name))
         if row is None:
             raise refusal.not_found(definition, call.target.name)
+        return self._counted(call, lambda: handler(row.obj, call, call.user))
+
+    def _counted(self, call: Call, does: Callable[[], tuple[int, Obj]]) -> Response:
         before = self._cluster.store.version
-        status, body = handler(row.obj, call, call.user)
+        status, body = does()
         if self._cluster.store.version != before:
             self._cluster.writes[call.user.name] += 1
         return _json(status, body)
+
+
+def _headers(call: Call) -> Mapping[str, str]:
+    """With what the caller is to be warned of."""
+    if not call.warnings:
+        return reading.HEADERS
+    said = (f"299 - {encode(one).decode()}" for one in dict.fromkeys(call.warnings))
+    return {**reading.HEADERS, "warning": ", ".join(said)}
 
 
 def _deleted(call: Call, outcome: Outcome) -> Obj:

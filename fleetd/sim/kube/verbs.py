@@ -5,13 +5,17 @@ Here a request is held against the object it is about: names and versions must f
 put on, preconditions tested. Then it goes the way of every write (`writing`, `lifecycle`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from fleetd.kube.transport import APPLY, JSON_PATCH, MERGE
-from fleetd.sim.kube import managed, patch, refusal, selectors
+from fleetd.sim.kube import calls, managed, patch, refusal, selectors
+from fleetd.sim.kube import metadata as metadata_rules
 from fleetd.sim.kube.calls import STRATEGIC, Call, parsed, true
+from fleetd.sim.kube.definitions import Definition
 from fleetd.sim.kube.lifecycle import Asked
+from fleetd.sim.kube.rbac import Ask
 from fleetd.sim.kube.store import Row
 from fleetd.sim.kube.values import Obj, is_list, is_map
 from fleetd.sim.kube.writing import By, Outcome
@@ -28,7 +32,8 @@ def _by(call: Call, operation: str = managed.UPDATE) -> By:
         operation=operation,
         subresource=call.target.subresource,
         dry_run=call.dry_run,
-        strict=call.request.query.get("fieldValidation") == "Strict",
+        validation=call.field_validation,
+        told=call.warnings.extend,
     )
 
 
@@ -57,11 +62,11 @@ def update(cluster: "Cluster", call: Call) -> Outcome:
 
 
 def _kept(cluster: "Cluster", call: Call, row: Row, obj: Obj) -> Outcome:
-    _check_version(call, row, obj)
+    check_version(call, row, obj)
     return cluster.writing.update(call.table, row, obj, _by(call))
 
 
-def _check_version(call: Call, row: Row, obj: Obj) -> None:
+def check_version(call: Call, row: Row, obj: Obj) -> None:
     metadata = obj["metadata"]
     live = row.obj["metadata"]
     uid = metadata.get("uid", "")
@@ -89,20 +94,20 @@ def change(cluster: "Cluster", call: Call) -> Outcome:
             "non-apply patch",
         )
     row = _row(call)
-    new = _patched(call, kind, row)
+    live = {**row.obj, "apiVersion": call.definition.api_version(call.target.version)}
+    new = patched(call, kind, live, call.definition)
     _fit(call, new)
     return _kept(cluster, call, row, new)
 
 
-def _patched(call: Call, kind: str, row: Row) -> Obj:
-    version = call.definition.api_version(call.target.version)
-    live: Obj = {**row.obj, "apiVersion": version}
+def patched(call: Call, kind: str, live: Obj, definition: Definition) -> Obj:
+    """What the patch makes of it."""
     if kind == MERGE:
         return patch.merge(live, call.body())
     if kind == STRATEGIC and not call.definition.typed:
         raise _unsupported(kind)
     if kind == STRATEGIC:
-        return patch.strategic(live, call.body(), call.definition.shape)
+        return patch.strategic(live, call.body(), definition.shape)
     if kind == JSON_PATCH:
         operations = parsed(call.request)
         if not is_list(operations) or not all(is_map(one) for one in operations):
@@ -135,12 +140,28 @@ def _apply(cluster: "Cluster", call: Call) -> Outcome:
         raise refusal.bad_request("metadata.managedFields must be nil")
     row = call.table.rows.get((call.target.namespace, call.target.name))
     if row is not None:
-        _check_version(call, row, config)
+        check_version(call, row, config)
     elif metadata.get("resourceVersion") or metadata.get("uid"):
         raise refusal.conflict(call.definition, call.target.name)
+    if row is None and not call.target.subresource:
+        _may_create(cluster, call)
     config = {**config, "metadata": _without(metadata, "resourceVersion", "uid")}
     force = true(call.request.query.get("force", ""))
     return cluster.writing.apply(call.table, config, _by(call, managed.APPLY), force=force)
+
+
+def _may_create(cluster: "Cluster", call: Call) -> None:
+    """What is not there yet is created, and that is a right of its own."""
+    where = call.target
+    ask = Ask(
+        verb="create",
+        group=where.group,
+        resource=where.plural,
+        namespace=where.namespace,
+        name=where.name,
+    )
+    if cluster.rbac_enforced and not cluster.rbac.allows(call.user, ask):
+        raise refusal.forbidden(call.definition, where.name, "")
 
 
 def _without(values: Obj, *names: str) -> Obj:
@@ -148,7 +169,9 @@ def _without(values: Obj, *names: str) -> Obj:
 
 
 def delete(cluster: "Cluster", call: Call) -> Outcome:
-    return cluster.lifecycle.delete(call.table, _row(call), _asked(call), _by(call))
+    wanted = _asked(call)
+    by = replace(_by(call), dry_run=wanted.dry_run)
+    return cluster.lifecycle.delete(call.table, _row(call), wanted, by)
 
 
 def delete_all(cluster: "Cluster", call: Call) -> list[Row]:
@@ -157,12 +180,13 @@ def delete_all(cluster: "Cluster", call: Call) -> list[Row]:
     test = selectors.of(
         query.get("labelSelector", ""), query.get("fieldSelector", ""), call.definition
     )
-    asked = _asked(call)
+    wanted = _asked(call)
+    by = replace(_by(call), dry_run=wanted.dry_run)
     hit: list[Row] = []
     for row in tuple(call.table.all(call.target.namespace)):
         if test is None or test(row.obj):
-            outcome = cluster.lifecycle.delete(call.table, row, asked, _by(call))
-            if outcome.changed and not call.dry_run:
+            outcome = cluster.lifecycle.delete(call.table, row, wanted, by)
+            if outcome.changed and not wanted.dry_run:
                 cluster.writes[call.user.name] += 1
             hit.append(row)
     return hit
@@ -170,33 +194,65 @@ def delete_all(cluster: "Cluster", call: Call) -> list[Row]:
 
 def _asked(call: Call) -> Asked:
     options: Obj = call.body() if call.request.body.strip() not in (b"", b"null") else {}
-    query = call.request.query
-    before: Any = options.get("preconditions") or {}
+    if options.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise refusal.bad_request(
+            f"no kind {options['kind']!r} is registered for the options of a delete"
+        )
+    return asked(options, call.request.query)
+
+
+def asked(options: Obj, query: Mapping[str, str]) -> Asked:
+    """What a delete is to be like; the options of the body count, or else those of the query."""
+    given: Mapping[str, Any] = options or _of_query(query)
+    before: Any = given.get("preconditions") or {}
     if not is_map(before):
         raise refusal.bad_request("preconditions is not an object")
-    orphan = options.get("orphanDependents", query.get("orphanDependents"))
-    propagation = options.get("propagationPolicy") or query.get("propagationPolicy")
-    if propagation is None:
-        propagation = "Orphan" if orphan in (True, "true") else "Background"
-    if propagation not in ("Background", "Foreground", "Orphan"):
-        raise refusal.Refused(
-            422,
-            "Invalid",
-            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: '
-            f'"{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"',
+    orphan, propagation = given.get("orphanDependents"), given.get("propagationPolicy")
+    if orphan is not None and propagation is not None:
+        raise calls.bad_option(
+            "DeleteOptions",
+            "FieldValueInvalid",
+            "propagationPolicy",
+            f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be '
+            "both set",
         )
-    grace: Any = options.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    if propagation is None:
+        propagation = "Orphan" if orphan is True else "Background"
+    if propagation not in ("Background", "Foreground", "Orphan"):
+        raise calls.bad_option(
+            "DeleteOptions",
+            "FieldValueNotSupported",
+            "propagationPolicy",
+            f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", '
+            '"Orphan", "nil"',
+        )
+    grace: Any = given.get("gracePeriodSeconds")
+    dry: Any = given.get("dryRun") or []
+    if not is_list(dry):
+        raise refusal.bad_request("dryRun is not a list")
     return Asked(
         propagation=propagation,
         uid=before.get("uid") or "",
         version=before.get("resourceVersion") or "",
         grace=-1 if grace is None else _seconds(grace),
+        dry_run=any(calls.dry(str(one), "DeleteOptions") for one in dry),
     )
 
 
+def _of_query(query: Mapping[str, str]) -> Obj:
+    made: Obj = {
+        name: query[name] for name in ("propagationPolicy", "gracePeriodSeconds") if name in query
+    }
+    if "orphanDependents" in query:
+        made["orphanDependents"] = true(query["orphanDependents"])
+    if query.get("dryRun"):
+        made["dryRun"] = [query["dryRun"]]
+    return made
+
+
 def _seconds(value: Any) -> int:  # noqa: ANN401
-    if str(value).isdecimal():
-        return int(value)
+    if str(value).removeprefix("-").isdecimal():
+        return max(int(value), 1) if int(value) < 0 else int(value)
     raise refusal.bad_request("gracePeriodSeconds is not a number of seconds")
 
 
@@ -237,6 +293,7 @@ def _fit(call: Call, obj: Obj) -> None:
                 "request"
             )
     obj.update(apiVersion=version, kind=definition.kind, metadata=metadata)
+    metadata_rules.typed(definition, obj)
 
 
 Verb = Callable[["Cluster", Call], Outcome]

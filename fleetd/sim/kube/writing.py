@@ -15,7 +15,7 @@ from fleetd.sim.kube.access import User
 from fleetd.sim.kube.definitions import Definition
 from fleetd.sim.kube.managed import UPDATE, Writer
 from fleetd.sim.kube.store import ADDED, DELETED, MODIFIED, Row, Store, Table
-from fleetd.sim.kube.values import GK, Obj, at, name_of, namespace_of, stamp
+from fleetd.sim.kube.values import GK, Obj, at, is_map, name_of, namespace_of, stamp
 from fleetd.sim.time import Time
 
 Hook = Callable[[str, Obj | None, Obj | None, User], Obj | None]
@@ -38,8 +38,11 @@ class By:
     operation: str = UPDATE
     subresource: str = ""
     dry_run: bool = False
-    strict: bool = False
-    """Refuses fields the schema does not know instead of dropping them."""
+    validation: str = ""
+    """What becomes of fields the schema does not know: Strict refuses them, Warn tells of them and
+    Ignore drops them; empty is a controller, whose objects of built-in kinds are as they are."""
+    told: Callable[[list[str]], None] | None = None
+    """Gets the warnings."""
 
 
 @dataclass(slots=True)
@@ -229,11 +232,17 @@ class Writing:
         return new
 
     def _pruned(self, definition: Definition, obj: Obj, by: By) -> Obj:
-        if definition.schema is None:
+        known = definition.known if by.validation else None
+        given = definition.schema or known
+        if given is None:
             return obj
         dropped: list[str] = []
-        obj = schema.pruned(obj, definition.schema, dropped)
-        if dropped and by.strict:
+        obj = schema.pruned(obj, given, dropped)
+        if by.validation and is_map(obj.get("metadata")):
+            obj = {**obj, "metadata": metadata_rules.known_part(obj["metadata"], dropped)}
+        if by.told is not None and by.validation == "Warn":
+            by.told([f'unknown field "{place}"' for place in dropped])
+        if dropped and by.validation == "Strict":
             said = ", ".join(f'unknown field "{place}"' for place in dropped)
             raise refusal.bad_request(
                 f'{definition.kind} in version "{by.version or definition.version}" cannot be '
