@@ -20,6 +20,7 @@ READY = 90.0
 """Seconds. Five on an idle machine; one that builds something else as well takes its time."""
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
+    "disruption-controller",
     "garbage-collector-controller",
     "namespace-controller",
     "root-ca-certificate-publisher-controller",

@@ -76,6 +76,13 @@ def fields(text: str, definition: Definition) -> Test:
     return _all(tests)
 
 
+def only_name(query: Mapping[str, str]) -> str:
+    """The one name that a field selector leaves; empty: there may be others."""
+    parts = (part.strip() for part in query.get("fieldSelector", "").split(","))
+    found = (re.match(r"^metadata\.name\s*==?\s*([^=\s]+)$", part) for part in parts)
+    return next((one[1] for one in found if one is not None), "")
+
+
 def _field_test(path: str, value: str, *, wanted: bool) -> Test:
     def test(obj: Obj) -> bool:
         found = at(obj, path)

@@ -19,6 +19,7 @@ from fleetd.sim.kube import (
     refusal,
     reviews,
     scale,
+    selectors,
     verbs,
 )
 from fleetd.sim.kube.access import BadToken, User
@@ -106,7 +107,9 @@ class Server:
         asked = calls.verb(request, target.name)
         if target.namespace and not definition.namespaced:
             raise refusal.no_such_resource()
-        self._authorize(user, asked, target, definition)
+        # A list of one name is about that name.
+        about = target._replace(name=target.name or selectors.only_name(request.query))
+        self._authorize(user, asked, about, definition)
         if not asked or (definition.namespaced and not target.namespace and target.name):
             raise refusal.not_allowed()
         if asked == "create" and definition.namespaced and not target.namespace:

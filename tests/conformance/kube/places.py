@@ -6,18 +6,23 @@ of one.
 """
 
 import asyncio
+import functools
 import hashlib
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from fleetd.kube.transport import Transport
+import aiohttp
+
+from fleetd.kube import config
+from fleetd.kube.transport import Request, Response, Transport
 from fleetd.sim.faces.inprocess import InProcess
 from fleetd.sim.faces.wire import Wire
 from fleetd.sim.kube.cluster import Cluster
+from tests.conformance.kube.api import Answer
 from tests.real import lab, reach
 
 PACE = 100.0
@@ -42,12 +47,38 @@ def uid_of(text: str) -> str:
     return str(uuid.UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest()))
 
 
+class Asked(Protocol):
+    async def __call__(
+        self, method: str, path: str, headers: Mapping[str, str], token: str = ""
+    ) -> Answer: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     admin: Transport
     login: Callable[[str], Transport]
+    asked: Asked
+    """A request with headers of its own, by the administrator or the holder of a token."""
     kubeconfig: dict[str, Any] = field(default_factory=dict[str, Any])
     """The administrator's, for other people's clients; empty where there is no wire."""
+
+
+def _by_http(of_token: Callable[[str], dict[str, Any]], document: dict[str, Any]) -> Asked:
+    async def asked(method: str, path: str, headers: Mapping[str, str], token: str = "") -> Answer:
+        kubeconfig = of_token(token) if token else document
+        target = await config.load(config.read(reach.text(kubeconfig)))
+        given = dict(headers)
+        if target.authorization is not None:
+            given["authorization"] = target.authorization.reveal()
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(
+                method, target.server + path, headers=given, ssl=target.tls or True
+            ) as answer,
+        ):
+            return Answer(answer.status, await answer.read(), dict(answer.headers))
+
+    return asked
 
 
 def _cluster() -> Cluster:
@@ -61,7 +92,13 @@ async def in_process() -> AsyncGenerator[Server]:
     def login(token: str) -> Transport:
         return InProcess(cluster, token=token, backend="judged")
 
-    yield Server(login(cluster.admin_token()), login)
+    async def asked(method: str, path: str, headers: Mapping[str, str], token: str = "") -> Answer:
+        said = {"authorization": f"Bearer {token or cluster.admin_token()}", **headers}
+        answer = cluster.handle(Request(method=method, path=path), said)
+        assert isinstance(answer, Response)
+        return Answer(answer.status, answer.body, answer.headers)
+
+    yield Server(login(cluster.admin_token()), login, asked)
     cluster.end_watches()
 
 
@@ -83,7 +120,7 @@ async def on_the_wire() -> AsyncGenerator[Server]:
 
     try:
         token = cluster.admin_token()
-        yield Server(login(token), login, document(token))
+        yield Server(login(token), login, _by_http(document, document(token)), document(token))
     finally:
         for transport in opened:
             await transport.close()
@@ -104,7 +141,9 @@ async def real() -> AsyncGenerator[Server]:
     try:
         document = lab.admin("kube")
         admin = opened_for(document)
-        yield Server(admin, lambda token: opened_for(lab.for_token("kube", token)), document)
+        of_token = functools.partial(lab.for_token, "kube")
+        asked = _by_http(of_token, document)
+        yield Server(admin, lambda token: opened_for(of_token(token)), asked, document)
     finally:
         for transport in opened:
             await transport.close()
