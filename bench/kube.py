@@ -179,8 +179,8 @@ async def _recorded(access: Secret, count: int) -> kubereplay.Recorded:
     lines: list[bytes] = []
     stream = transport.lines(Request(method="GET", path=kind.path(), query={"watch": "1"}))
     async with contextlib.aclosing(stream):
-        async for line in stream:
-            lines.append(line)
+        async for some in stream:
+            lines += some[: count - len(lines)]
             if len(lines) == count:
                 break
     whole = await transport.send(Request(method="GET", path=kind.path()))
@@ -202,9 +202,9 @@ async def _watch(access: Secret, count: int) -> None:
     changes = client.watch(kind)
     seen = 0
     async with contextlib.aclosing(changes):
-        async for _ in changes:
-            seen += 1
-            if seen == count:
+        async for some in changes:
+            seen += len(some)
+            if seen >= count:
                 break
     await transport.close()
 
@@ -216,10 +216,11 @@ async def _transport(access: Secret, count: int) -> None:
     seen = 0
     lines = transport.lines(Request(method="GET", path="/api/v1/nodes", query={"watch": "1"}))
     async with contextlib.aclosing(lines):
-        async for line in lines:
-            decode(line)
-            seen += 1
-            if seen == count:
+        async for some in lines:
+            for line in some:
+                decode(line)
+            seen += len(some)
+            if seen >= count:
                 break
     await transport.close()
 

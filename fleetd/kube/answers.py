@@ -6,6 +6,7 @@ It does no I/O and trusts nobody: whatever is not a plain answer, or is larger t
 (`reusable`), and its connection is used no more.
 """
 
+import functools
 import re
 from typing import Final
 
@@ -253,19 +254,15 @@ class Answer:
     def _whole_lines(self, data: bytes, at: int) -> int:
         """Chunks that are a line each, as API servers send them, quickly. Gives where the first one
         begins that is anything else: then there is more to look at."""
-        find, add, size = data.find, self.lines.append, 0
+        find, add, began = data.find, self.lines.append, at
         while (stop := find(b"\r\n", at, at + _DIGITS_MAX + 2)) > 0:
-            digits = data[at:stop]
-            if stop == at or digits.strip(_HEX):
-                break  # `int` also takes signs, blanks, underscores and 0x
-            end = stop + 2 + int(digits, 16)
-            newline = find(b"\n", stop + 2)
-            if newline != end - 1 or newline == stop + 2 or not data.startswith(b"\r\n", end):
+            newline = stop + 1 + _size(data[at:stop])
+            # A chunk of two lines, of none, or of half of one is looked at more closely.
+            if data[newline : newline + 3] != b"\n\r\n" or find(b"\n", stop + 2) != newline:
                 break
             add(data[stop + 2 : newline])
-            size += end - stop - 2
-            at = end + 2
-        self.size += size
+            at = newline + 3
+        self.size += at - began
         return at
 
     def _line_end(self, data: bytes, at: int) -> int:
@@ -335,6 +332,15 @@ class Answer:
             self._half, self._half_size = [half] if half else [], len(half)
         if self._half_size > self._line_max or len(self._half) > PIECES_MAX:
             raise errors.Garbled(f"a line of the watch has more than {self._line_max} bytes")
+
+
+@functools.lru_cache(4096)
+def _size(digits: bytes) -> int:
+    """Of a chunk; 0 for what is none, or holds no more than the end of a line."""
+    if not digits or digits.strip(_HEX):
+        return 0  # `int` also takes signs, blanks, underscores and 0x
+    size = int(digits, 16)
+    return size if size > 1 else 0
 
 
 def _headers(block: bytes) -> dict[str, str]:

@@ -25,7 +25,7 @@ import structlog
 
 from fleetd.clock import Clock
 from fleetd.kube import errors, slim
-from fleetd.kube.client import KubeClient, Listing
+from fleetd.kube.client import BREATH, KubeClient, Listing
 from fleetd.kube.kinds import Kind
 from fleetd.kube.room import MIB, MOST, Room
 from fleetd.kube.slim import Change, Key, Memo, Object, Slim
@@ -57,8 +57,6 @@ REWRITTEN = timedelta(minutes=10)
 as by a restored backup."""
 BURIED = 4096
 """Deleted objects that are remembered, so that a late word of them does not bring them back."""
-BREATH = 256
-"""Changes that are taken in one go, some milliseconds; then others run."""
 RECOUNT = 32 * MIB
 """Bytes that a watch tells until it is counted again how many are kept."""
 PIECE = 250
@@ -325,19 +323,21 @@ class Cache:
         )
         taken = 0
         async with contextlib.aclosing(changes):
-            async for change in changes:
+            async for some in changes:
                 now = loop.time()
                 if now - heard >= 1:
-                    # Not for each change: setting a timer costs as much as taking one.
+                    # Not each time: setting a timer costs as much as taking a change.
                     heard = now
                     limit.reschedule(heard + STALL)
                 self._failures = 0
-                self._take(change)
-                self._grown += len(change.object.body)
+                for change in some:
+                    self._take(change)
+                    self._grown += len(change.object.body)
                 if self._grown > RECOUNT:
                     self._count()
-                taken += 1
-                if taken % BREATH == 0:
+                taken += len(some)
+                if taken >= BREATH:
+                    taken = 0
                     await asyncio.sleep(0)
         if loop.time() - began < SHORT:
             raise errors.Unreachable("the server ended the watch at once")

@@ -24,6 +24,8 @@ PAGE = 500
 """Objects. 500 of 3 KiB are 1.5 MiB and some milliseconds of skimming."""
 PAGES = 20_000
 """Of one list. A million objects, and a server that gives fifty at a time."""
+BREATH = 256
+"""Changes that are given in one go, some milliseconds; then others may run."""
 PIECE = 500
 """Objects that are skimmed in one go; then others run. A server may send more than a page."""
 
@@ -145,10 +147,10 @@ class KubeClient:
         *,
         managed: bool = False,
         opened: Callable[[], None] | None = None,
-    ) -> AsyncGenerator[Change]:
-        """What changes after `version`, until the server ends it, after `seconds` at the latest.
-        `managed`: with managedFields. `opened` is called when the server has taken it. Close it
-        with `aclose` when you stop reading early."""
+    ) -> AsyncGenerator[Sequence[Change]]:
+        """What changes after `version`, as much at once as came, until the server ends it, after
+        `seconds` at the latest. `managed`: with managedFields. `opened` is called when the server
+        has taken it. Close it with `aclose` when you stop reading early."""
         query = _given(
             watch="true",
             allowWatchBookmarks="true",
@@ -158,11 +160,16 @@ class KubeClient:
         )
         path = kind.path(namespace=namespace)
         request = Request(method="GET", path=path, query=query, opened=opened)
-        lines = cast("AsyncGenerator[bytes]", self._transport.lines(request))
+        lines = cast("AsyncGenerator[list[bytes]]", self._transport.lines(request))
         async with contextlib.aclosing(lines):
             try:
-                async for line in lines:
-                    yield _change(line, managed=managed)
+                async for some in lines:
+                    for start in range(0, len(some), BREATH):
+                        changes, failed = _changes(some[start : start + BREATH], managed=managed)
+                        if changes:
+                            yield changes
+                        if failed is not None:
+                            raise failed
             except errors.NotFound as missing:
                 self._no_such_object(missing)
                 raise
@@ -329,11 +336,19 @@ class KubeClient:
         return query
 
 
-def _change(line: bytes, *, managed: bool) -> Change:
+def _changes(
+    lines: Sequence[bytes], *, managed: bool
+) -> tuple[list[Change], errors.KubeError | None]:
+    """Those before the first line that is none, and what is the matter with that."""
+    found: list[Change] = []
     try:
-        return slim.of_event(line, managed=managed)
+        for line in lines:
+            found.append(slim.of_event(line, managed=managed))  # noqa: PERF401 -- kept if it fails
     except errors.UNREADABLE:
-        raise errors.not_an_api_server("the watch says what is no change") from None
+        return found, errors.not_an_api_server("the watch says what is no change")
+    except errors.KubeError as told:
+        return found, told
+    return found, None
 
 
 def _slims(items: Sequence[msgspec.Raw], kind: Kind, path: str, *, managed: bool) -> list[Slim]:

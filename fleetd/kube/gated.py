@@ -47,16 +47,16 @@ class GatedTransport:
         self._gate.heard(answer.status, answer.headers)
         return answer
 
-    async def lines(self, request: Request) -> AsyncGenerator[bytes]:
+    async def lines(self, request: Request) -> AsyncGenerator[list[bytes]]:
         try:
             await self._gate.begin_watch()
         except GateClosed as closed:
             raise self._shut(closed) from None
-        lines = cast("AsyncGenerator[bytes]", self._inner.lines(request))
+        lines = cast("AsyncGenerator[list[bytes]]", self._inner.lines(request))
         async with contextlib.aclosing(lines):
             try:
-                async for line in lines:
-                    yield line
+                async for some in lines:
+                    yield some
             except errors.Unreachable as cause:
                 raise type(cause)(str(cause), backend=self._gate.backend) from None
 

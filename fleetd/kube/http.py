@@ -61,7 +61,7 @@ class HttpTransport:
         self._answered(answer.status)
         return Response(status=answer.status, body=answer.body(), headers=answer.headers)
 
-    async def lines(self, request: Request) -> AsyncGenerator[bytes]:
+    async def lines(self, request: Request) -> AsyncGenerator[list[bytes]]:
         pool = await self._open()
         answer = Answer(body_max=ERROR_MAX, line_max=LINE_MAX)
         connection = await pool.open()
@@ -79,8 +79,8 @@ class HttpTransport:
             if request.opened is not None:
                 request.opened()
             while True:
-                for line in answer.take():
-                    yield line
+                if answer.lines:
+                    yield answer.take()
                 if answer.ended and not answer.lines:
                     break
                 await connection.news(answer)

@@ -46,10 +46,10 @@ class Transport(Protocol):
         """Any status is an answer. Raises `errors.Unreachable` if there is none."""
         ...
 
-    def lines(self, request: Request) -> AsyncIterator[bytes]:
-        """The lines of a watch, as they come; ends when the server ends it. Raises the error of
-        `errors.of` for a status other than 200, `errors.Unreachable` for a broken connection.
-        Whoever stops reading closes it with `aclose`."""
+    def lines(self, request: Request) -> AsyncIterator[list[bytes]]:
+        """The lines of a watch, as many at once as have come; ends when the server ends it. Raises
+        the error of `errors.of` for a status other than 200, `errors.Unreachable` for a broken
+        connection. Whoever stops reading closes it with `aclose`."""
         ...
 
     async def close(self) -> None: ...

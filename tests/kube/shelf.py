@@ -118,20 +118,20 @@ class Shelf:
         code = msgspec.json.decode(answer).get("code", 200)
         return Response(status=code, body=answer, headers={})
 
-    def lines(self, request: Request) -> AsyncIterator[bytes]:
+    def lines(self, request: Request) -> AsyncIterator[list[bytes]]:
         return self._lines(request)
 
     async def close(self) -> None:
         self.closed = True
         self.end_watches(errors.Unreachable("closed"))
 
-    async def _lines(self, request: Request) -> AsyncGenerator[bytes]:
+    async def _lines(self, request: Request) -> AsyncGenerator[list[bytes]]:
         self.served["watch"] += 1
         await self._obstacles()
         since = int(request.query.get("resourceVersion") or 0)
         if since < self.oldest:
             gone = status(410, "Expired", "too old resource version")
-            yield msgspec.json.encode({"type": "ERROR", "object": gone})
+            yield [msgspec.json.encode({"type": "ERROR", "object": gone})]
             return
         if request.opened is not None:
             request.opened()
@@ -147,7 +147,7 @@ class Shelf:
                     raise line
                 if line is None:
                     return
-                yield line
+                yield [line]
         finally:
             self.watches.remove(heard)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleetd.clock import LoopClock
-from fleetd.kube import cache, errors
+from fleetd.kube import cache, client, errors
 from fleetd.kube.client import KubeClient
 from fleetd.sim import loop
 from tests.kube.shelf import BOX, Object, Shelf, status
@@ -382,14 +382,14 @@ def test_a_flood_of_changes_lets_others_run() -> None:
         shelf = Shelf()
         shelf.put("a")
         async with following(shelf) as on:
-            for size in range(4 * cache.BREATH):
+            for size in range(4 * client.BREATH):
                 shelf.put("a", size=size)
             between = False
             for _ in range(100):
                 await asyncio.sleep(0)
                 found = on.spec("a")
-                between = between or 0 < found.get("size", 0) < 4 * cache.BREATH - 1
+                between = between or 0 < found.get("size", 0) < 4 * client.BREATH - 1
             await asyncio.sleep(1)
             return on.spec("a")["size"], between
 
-    assert loop.run(main()) == (4 * cache.BREATH - 1, True)
+    assert loop.run(main()) == (4 * client.BREATH - 1, True)

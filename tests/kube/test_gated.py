@@ -37,9 +37,9 @@ class Far:
             raise errors.Unreachable("connection refused")
         return Response(status=self.status, headers=self.headers)
 
-    async def lines(self, request: Request) -> AsyncIterator[bytes]:
+    async def lines(self, request: Request) -> AsyncIterator[list[bytes]]:
         await self.send(request)
-        yield b"{}"
+        yield [b"{}"]
 
     async def close(self) -> None:
         self.status = 0

@@ -62,6 +62,32 @@ def test_a_field_of_the_same_name_elsewhere_stays() -> None:
     assert slim.of_bytes(body).object() == {**PLAIN, "aTemplate": {"a": 1, "managedFields": other}}
 
 
+_SAID = '}]},"spec":{}'
+_ODD: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"managedFields": [{"fieldsV1": {"f:spec": {"f:}]},": {".": {}}, "f:b": {}}}}]}, {}),
+    ({"managedFields": [{"fieldsV1": {f'v:"{_SAID}"': {}, "k:{}]}": {}}}]}, {}),
+    ({"managedFields": [{"fieldsV1": {"f:a": {"f:}]}}}": {}}}}], "selfLink": "/x"}, {}),
+    ({"annotations": {"last": '[{"managedFields":[{}]}]'}, "managedFields": MANAGED}, {}),
+    ({"ownerReferences": [{"uid": "u"}], "finalizers": ["x"], "managedFields": MANAGED}, {}),
+    ({"managedFields": MANAGED, "finalizers": ["x"]}, {}),
+    ({"annotations": {f"a{n}": "[]" for n in range(9)}, "managedFields": MANAGED}, {}),
+    ({}, {"template": {"managedFields": MANAGED}}),
+    ({"managedFields": MANAGED}, {"aTemplate": {"managedFields": MANAGED}}),
+]
+
+
+@pytest.mark.parametrize(("meta", "more"), _ODD)
+def test_brackets_and_names_in_odd_places_mislead_nobody(
+    meta: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """In strings, other lists, a template before or behind: its own fields go, no others."""
+    obj = {"kind": "Box", **more, "metadata": {**META, **meta}, "spec": {"a": [{"b": ["}]}"]}]}}
+    line = msgspec.json.encode({"type": "ADDED", "object": obj})
+    kept = {name: value for name, value in meta.items() if name != "managedFields"}
+
+    assert slim.of_event(line).object.object() == {**obj, "metadata": {**META, **kept}}
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),
     lambda inner: (
@@ -72,11 +98,15 @@ _JSON = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(max_size=4), _JSON), st.lists(_JSON, max_size=3), st.randoms())
+@given(
+    st.dictionaries(st.text(max_size=4), _JSON),
+    st.lists(_JSON, min_size=1, max_size=3),
+    st.randoms(),
+)
 def test_it_reads_as_if_it_had_been_decoded_at_once(
     more: dict[str, Any], fields: list[Any], chance: Any
 ) -> None:
-    """Of any object: the same dict, less its managedFields."""
+    """Of any object: the same dict, less its managedFields, which no server sends empty."""
     pairs = list({**META, "annotations": more, "managedFields": fields}.items())
     chance.shuffle(pairs)
     top = [*{**more, "kind": "Box", "apiVersion": "v1", "metadata": dict(pairs)}.items()]

@@ -285,8 +285,8 @@ async def met_on_line(place: Place, cell: Cell) -> tuple[list[dict[str, Any]], E
         place.world.after(1, change)
         try:
             async with asyncio.timeout(60):
-                async for line in lines:
-                    got.append(json.loads(line))  # noqa: PERF401 - kept if it ends badly
+                async for some in lines:
+                    got += [json.loads(line) for line in some]
         except (TimeoutError, errors.KubeError) as fault:
             ended = fault
         if place.climate.hits[cell] > before:

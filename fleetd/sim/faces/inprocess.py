@@ -61,7 +61,7 @@ class InProcess:
             answer = self._handler.handle(request, self._headers)
         return answer
 
-    async def lines(self, request: Request) -> AsyncIterator[bytes]:
+    async def lines(self, request: Request) -> AsyncIterator[list[bytes]]:
         answer = await self._reach(request)
         whole = answer if isinstance(answer, Response) else Response(status=200)
         try:
@@ -72,7 +72,7 @@ class InProcess:
             if request.opened is not None:
                 request.opened()
             async for line in self._passing(request, answer):
-                yield line
+                yield [line]
         finally:
             if not isinstance(answer, Response):
                 answer.close()

@@ -138,7 +138,8 @@ class Watching:
             path=path,
             query={"watch": "1", "timeoutSeconds": "600", **query},
         )
-        self._lines: AsyncIterator[bytes] = transport.lines(request)
+        self._lines: AsyncIterator[list[bytes]] = transport.lines(request)
+        self._here: list[bytes] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -149,7 +150,9 @@ class Watching:
     async def next(self, within: float = 5.0) -> Obj:
         """The next event."""
         async with asyncio.timeout(within):
-            return msgspec.json.decode(await anext(self._lines))
+            if not self._here:
+                self._here = await anext(self._lines)
+            return msgspec.json.decode(self._here.pop(0))
 
     async def take(self, count: int) -> list[Obj]:
         return [await self.next() for _ in range(count)]
@@ -157,7 +160,8 @@ class Watching:
     async def rest(self, within: float = 15.0) -> list[Obj]:
         """Everything until the server ends it."""
         async with asyncio.timeout(within):
-            return [msgspec.json.decode(line) async for line in self._lines]
+            lines = self._here + [line async for some in self._lines for line in some]
+            return [msgspec.json.decode(line) for line in lines]
 
 
 def said(events: list[Obj]) -> list[tuple[str, str]]:

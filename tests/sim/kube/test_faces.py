@@ -107,9 +107,9 @@ async def _watched(weather: Weather) -> tuple[list[str], str]:
         )
     names: list[str] = []
     try:
-        async for line in transport.lines(WATCH):
-            event = msgspec.json.decode(line)
-            names.append(event["object"]["metadata"]["name"])
+        async for some in transport.lines(WATCH):
+            events = [msgspec.json.decode(line) for line in some]
+            names += [event["object"]["metadata"]["name"] for event in events]
     except errors.Unreachable as lost:
         ended = str(lost)
     else:
