@@ -37,6 +37,8 @@ PROOF_TTL = 600
 """Seconds; the shortest that an API server grants."""
 OWN_CA = "kube-root-ca.crt"
 _UNTIL = "token reviewer until "
+_NEW = "made by fleetd"
+"""Description of a mount until it is configured; then it begins with the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +74,8 @@ class Auth(Part):
 
         def read(bao: Bao) -> tuple[Facts | None, Facts | None, Mapping[str, Facts | None]]:
             mount = (bao.read("sys/auth") or {}).get(f"{path}/")
-            if mount is None:
-                return None, None, {}
+            if mount is None or (want.absent and not _ours(mount)):
+                return None, None, {}  # what somebody else mounted is nothing to take away
             roles = {name: bao.read(f"auth/{path}/role/{name}") for name in asked}
             return mount, bao.read(f"auth/{path}/config"), roles
 
@@ -260,7 +262,7 @@ class Auth(Part):
                 where = f"auth/{path}/role/{step.args['role']}"
                 await self.ask(want, lambda bao: bao.write(where, step.args["body"]))
             case "unmount-auth":
-                await self.ask(want, lambda bao: bao.ask("delete", f"sys/auth/{path}"))
+                await self.ask(want, lambda bao: _unmount(bao, path))
             case _:
                 return await super().act(want, step)
         return Done()
@@ -301,7 +303,16 @@ def _until(mount: Facts) -> str:
 
 def _mount(bao: Bao, path: str) -> None:
     if f"{path}/" not in (bao.read("sys/auth") or {}):
-        bao.write(f"sys/auth/{path}", {"type": "kubernetes"})
+        bao.write(f"sys/auth/{path}", {"type": "kubernetes", "description": _NEW})
+
+
+def _unmount(bao: Bao, path: str) -> None:
+    if _ours((bao.read("sys/auth") or {}).get(f"{path}/")):
+        bao.ask("delete", f"sys/auth/{path}")
+
+
+def _ours(mount: Facts | None) -> bool:
+    return str((mount or {}).get("description") or "").startswith((_NEW, _UNTIL))
 
 
 def _role(

@@ -16,6 +16,7 @@ own words, scrubbed and cut short; it never holds a request's body.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import quote
 
 import hvac.adapters
 import hvac.exceptions
@@ -23,11 +24,15 @@ import msgspec
 import requests
 
 from fleetd import errors, secrets
+from fleetd.kube.facts import part
 from fleetd.secrets import Secret
 
 ANSWER = 30
 """Seconds for one request. Initialising waits for an election, 8 s with the default settings."""
 SAID_MAX = 300
+SAFE = "/~-._"
+"""Of a path; `/` parts the names in it."""
+EMPTY = 204
 NOT_ANSWERING = 0
 ACTIVE = 200
 
@@ -65,6 +70,8 @@ def translated(url: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what
         return call()
     except hvac.exceptions.VaultError as cause:
         made = _error(cause)
+    except (AttributeError, TypeError):
+        made = Unreachable(f"OpenBao at {url} answers an error that is none of its own")
     except (requests.RequestException, OSError, ValueError) as cause:
         made = Unreachable(f"OpenBao at {url} does not answer: {type(cause).__name__}")
     # From outside of the block: the library's exception carries requests and answers, and must
@@ -81,12 +88,18 @@ def _error(cause: hvac.exceptions.VaultError) -> BaoError:
             return Sealed(f"OpenBao is not open: {words or 'no reason given'}")
         case hvac.exceptions.Forbidden() | hvac.exceptions.Unauthorized():
             return Denied(f"OpenBao refuses: {words or 'permission denied'}")
-        case hvac.exceptions.InvalidPath():
+        case hvac.exceptions.InvalidPath() if _own(cause):
             return Missing("there is nothing at this path in OpenBao")
         case hvac.exceptions.InvalidRequest():
             return Refused(f"OpenBao will not do it: {words or 'bad request'}")
         case _:
             return Unreachable(f"OpenBao is not well: {words or type(cause).__name__}")
+
+
+def _own(cause: hvac.exceptions.VaultError) -> bool:
+    """Whether OpenBao said it: a proxy on the way has a 404 as well, and knows of no path."""
+    told: object = getattr(cause, "json", None)
+    return isinstance(told, dict) and bool({"errors", "data"} & cast("dict[str, Any]", told).keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +133,24 @@ class Bao:
     def ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str
     ) -> dict[str, Any]:
-        """The whole answer; empty where OpenBao sends none."""
+        """The whole answer; empty where OpenBao sends none, which it says by 204. Anything else
+        (a redirect, a page of a proxy) is not its answer, and nothing was done by it."""
         answer = self._send(method, path, json=body, params=query or None)
-        return cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+        if isinstance(answer, dict):
+            return cast("dict[str, Any]", answer)
+        if answer.status_code != EMPTY:
+            raise self._strange(f"{answer.status_code}, as something else would")
+        return {}
+
+    def _strange(self, what: str) -> Unreachable:
+        return Unreachable(f"OpenBao at {self._url} answers {what}; look at what is in between")
 
     def _send(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - hvac's
-        return translated(
-            self._url, lambda: self._adapter.request(method, f"/v1/{path}", **options)
-        )
+        # A name may have any character, and some of them would end the path of a URL.
+        if {".", ".."} & set(path.split("/")):
+            raise Refused(f"{path} is no path: none of its parts may be '.' or '..'")
+        where = f"/v1/{quote(path, safe=SAFE)}"
+        return translated(self._url, lambda: self._adapter.request(method, where, **options))
 
     def read(self, path: str, **query: str) -> dict[str, Any] | None:
         """`data` of the answer; None if there is nothing."""
@@ -135,7 +158,9 @@ class Bao:
             answer = self.ask("get", path, None, **query)
         except Missing:
             return None
-        found: dict[str, Any] | None = answer.get("data")
+        if "data" not in answer:
+            raise self._strange("without data")
+        found: dict[str, Any] | None = answer["data"]
         return found
 
     def keys(self, path: str) -> list[str]:
@@ -144,7 +169,10 @@ class Bao:
             answer = self.ask("get", path, None, list="true")
         except Missing:
             return []
-        return list(answer["data"]["keys"])
+        found: object = part(answer, "data").get("keys")
+        if not isinstance(found, list):
+            raise self._strange("without the keys that it was asked for")
+        return [str(key) for key in cast("list[object]", found)]
 
     def write(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self.ask("post", path, body)
@@ -165,8 +193,10 @@ class Bao:
         return int(answer.status_code) if theirs else NOT_ANSWERING
 
     def peers(self) -> int:
-        found = self.read("sys/storage/raft/configuration") or {}
-        return len(found["config"]["servers"])
+        found = part(self.read("sys/storage/raft/configuration"), "config").get("servers")
+        if not isinstance(found, list):
+            raise self._strange("without its peers")
+        return len(cast("list[object]", found))
 
     # KV v2.
 

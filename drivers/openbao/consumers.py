@@ -8,7 +8,7 @@ this module, and neither does a hash of one.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,6 +33,9 @@ class Use:
     """Version that its Secret holds; 0: none that is known."""
     waits: str = ""
     """What still runs with an older one, though the Secret has the newest; in words."""
+    unseen: str = ""
+    """Who should use it and is nowhere to be seen, in words: it may have another name, and use an
+    older one. No fault of the flow, but no version goes while it is so."""
 
 
 def name_of(target: Facts) -> str:
@@ -47,10 +50,15 @@ async def seen(tools: Tools, want: Resource, values: Mapping[int, Kept]) -> list
         backend, space = f"cluster:{target['cluster']}", str(target["namespace"])
         secret = await tools.clusters.secret(backend, str(target["secret"]), space)
         held = _version(secret, str(target["key"]), values)
-        waits = ""
+        waits = unseen = ""
         if secret is not None and held == newest and newest and target.get("reload"):
-            waits = await _older_pods(tools, target, _changed(secret))
-        found.append(Use(who=name_of(target), held=held, waits=waits))
+            pods = await _pods(tools, target)
+            if pods is None:
+                asked = target["reload"]
+                unseen = f"{asked['kind']} {asked['name']} of {target['cluster']} is not there"
+            else:
+                waits = _older(target["reload"], pods, _changed(secret))
+        found.append(Use(who=name_of(target), held=held, waits=waits, unseen=unseen))
     return found
 
 
@@ -69,19 +77,24 @@ def _changed(secret: SecretView) -> datetime | None:
     return max(datetime.fromisoformat(time) for time in times) if times else None
 
 
-async def _older_pods(tools: Tools, target: Facts, since: datetime | None) -> str:
+async def _pods(tools: Tools, target: Facts) -> list[Mapping[str, Any]] | None:
+    """Those of the workload that uses the Secret; None: there is no such workload."""
     kube = tools.clusters.client(f"cluster:{target['cluster']}")
     asked, space = target["reload"], str(target["namespace"])
     workload = await kube.get(await kube.find("apps", asked["kind"]), asked["name"], space)
     if workload is None:
-        return ""  # nobody is there to use it
+        return None
     labels = inside(workload, "spec", "selector", "matchLabels")
     chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     pods = await kube.list(await kube.find("", "Pod"), space, labels=chosen)
-    older = [pod for pod in pods.items if since is None or _born(pod.object()) <= since]
+    return [pod.object() for pod in pods.items]
+
+
+def _older(asked: Facts, pods: Sequence[Mapping[str, Any]], since: datetime | None) -> str:
+    older = [pod for pod in pods if since is None or _born(pod) <= since]
     if not older:
         return ""
-    return f"{len(older)} of {len(pods.items)} pods of {asked['kind']} {asked['name']} are older"
+    return f"{len(older)} of {len(pods)} pods of {asked['kind']} {asked['name']} are older"
 
 
 def _born(pod: Mapping[str, Any]) -> datetime:

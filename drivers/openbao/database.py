@@ -13,6 +13,7 @@ from typing import Any
 from drivers.openbao import fleet
 from drivers.openbao.client import Bao, Refused
 from drivers.openbao.parts import DEADLINE, Part
+from fleetd.kube.facts import part
 from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 
@@ -33,11 +34,15 @@ class Database(Part):
     async def look(self, want: Resource, seen: dict[str, Any]) -> dict[str, Any]:
         del seen
         cloud, cluster, mount = str(want.spec["cloud"]), str(want.spec["cluster"]), self.mount(want)
-        noted = _noted(cloud)
+        noted, asked = _noted(cloud), self._roles(want)
 
         def read(bao: Bao) -> tuple[bool, list[str], int, str]:
-            there = bao.read(f"{ENGINE}/config/{cloud}") is not None
-            roles = bao.keys(f"{ENGINE}/roles")
+            there = _connects(bao.read(f"{ENGINE}/config/{cloud}"), cluster)
+            roles = [
+                role
+                for role in bao.keys(f"{ENGINE}/roles")
+                if role not in asked or _leads(bao.read(f"{ENGINE}/roles/{role}"), cloud)
+            ]
             root = bao.metadata(mount, _root(cluster)) or {}
             used: Mapping[str, str] = root.get("custom_metadata") or {}
             return there, roles, int(root.get("current_version") or 0), used.get(noted, "")
@@ -95,8 +100,7 @@ class Database(Part):
     async def act(self, want: Resource, step: Step) -> Outcome:
         match step.verb:
             case "drop":
-                path = str(step.args["path"])
-                await self.ask(want, lambda bao: bao.ask("delete", path))
+                await self.ask(want, lambda bao: _drop(bao, want, str(step.args["path"])))
                 return Done()
             case "connect":
                 return await self._connect(want, step.args)
@@ -115,7 +119,6 @@ class Database(Part):
 
     async def _connect(self, want: Resource, args: Facts) -> Outcome:
         cloud, cluster, mount = str(args["cloud"]), str(args["cluster"]), self.mount(want)
-        host = f"{INSTANCE}-primary.openstack-{cluster}.svc.cluster.local:3306"
 
         def connect(bao: Bao) -> bool:
             root = bao.secret(mount, _root(cluster))
@@ -123,7 +126,7 @@ class Database(Part):
                 return False
             body = {
                 "plugin_name": "mysql-database-plugin",
-                "connection_url": f"{{{{username}}}}:{{{{password}}}}@tcp({host})/",
+                "connection_url": f"{{{{username}}}}:{{{{password}}}}@tcp({_host(cluster)})/",
                 "allowed_roles": list(args["roles"]),
                 "username": "root",
                 "password": root.values["root-password"].reveal(),
@@ -146,6 +149,31 @@ class Database(Part):
         services: Sequence[str] = want.spec["services"]
         cluster = str(want.spec["cluster"])
         return [f"{one}-openstack-{cluster}" for one in services if one not in fleet.NO_DATABASE]
+
+
+def _host(cluster: str) -> str:
+    return f"{INSTANCE}-primary.openstack-{cluster}.svc.cluster.local:3306"
+
+
+def _connects(config: Facts | None, cluster: str) -> bool:
+    """Whether the connection leads to the database of this cluster."""
+    return _host(cluster) in str(part(config, "connection_details").get("connection_url"))
+
+
+def _leads(role: Facts | None, cloud: str) -> bool:
+    return role is not None and role.get("db_name") == cloud
+
+
+def _drop(bao: Bao, want: Resource, path: str) -> None:
+    """If it is still what was made for this cloud."""
+    found = bao.read(path)
+    ours = (
+        _leads(found, str(want.spec["cloud"]))
+        if path.startswith(f"{ENGINE}/roles/")
+        else _connects(found, str(want.spec["cluster"]))
+    )
+    if ours:
+        bao.ask("delete", path)
 
 
 def _root(cluster: str) -> str:

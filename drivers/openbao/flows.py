@@ -88,7 +88,8 @@ class Flows(Part):
         uses = await consumers.seen(self.tools, want, values)
         late = {use.who: words for use in uses if (words := _late(use, version))}
         now, rule = self.tools.clock.now(), want.spec.get("rotation")
-        ours = bool(want.spec["source"].get("generate")) and not late
+        unseen = [use.unseen for use in uses if use.unseen]
+        ours = bool(want.spec["source"].get("generate")) and not late and not unseen
         return {
             "parts": seen.get("parts", {}),
             "version": version,
@@ -98,6 +99,7 @@ class Flows(Part):
                 "old": len(late),
                 "names": [use.who for use in uses if use.held != version],
                 "said": "; ".join(late.values()),
+                "unseen": unseen,
             },
             "rotation": rotation.state(rule, known, now),
             "retire": list(rotation.retirable(rule, known, now)) if ours else [],
@@ -230,8 +232,9 @@ class Flows(Part):
         """Between the look and the approval days may have passed, so it is looked once more."""
         mount, path, kept = self.mount(want), str(want.spec["path"]), int(args["newest"])
         newest = await self.ask(want, lambda bao: bao.secret(mount, path, kept))
-        uses = await consumers.seen(self.tools, want, {kept: newest} if newest else {})
-        late = [words for use in uses if (words := _late(use, kept))]
+        held = {kept: newest} if newest else {}
+        uses = await consumers.seen(self.tools, want, held)
+        late = [words for use in uses if (words := _late(use, kept) or use.unseen)]
         if late:
             return Failed("StillInUse", "; ".join(late), retry=True)
         await self.ask(want, lambda bao: bao.destroy(mount, path, args["versions"]))

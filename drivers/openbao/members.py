@@ -8,7 +8,9 @@ never arrives, nobody has the keys: the claim is found empty while members are s
 way on is to throw the store away, which nothing can be in. That is proposed, and needs approval,
 because from outside it cannot be told from a store that somebody else has just initialised.
 
-Never a second time: only if every member answers that it is new, and there are no keys.
+Never a second time: only if every member answers that it is new, and there are no keys. And thrown
+away only if every member answers, and none is open: one that is silent may hold it all. Both are
+asked of all members again in the step itself, for an approval may come days later.
 """
 
 import base64
@@ -117,11 +119,11 @@ class Members(Part):
             case "stored":
                 return [self._unseal(want, pod) for pod in pods if pod["code"] == SEALED]
             case "none" | "claimed" if all(code == NEW for code in codes):
-                args = {"backend": _backend(want), "url": pods[0]["url"]}
+                args = {"backend": _backend(want), "urls": [pod["url"] for pod in pods]}
                 why = "initialise OpenBao and keep its keys"
                 return [make_step(want, INIT, args, why=why, deadline=DEADLINE, writes=3)]
-            case "claimed" if SEALED in codes and not any(code in _OPEN for code in codes):
-                return [self._reset(want)]
+            case "claimed" if _locked(codes):
+                return [self._reset(want, pods)]
             case _:
                 return ()
 
@@ -130,8 +132,8 @@ class Members(Part):
         why = f"unseal {pod['name']}: every restarted member must be"
         return make_step(want, UNSEAL, args, why=why, deadline=DEADLINE, writes=THRESHOLD)
 
-    def _reset(self, want: Resource) -> Step:
-        args = {"backend": _backend(want), "members": _replicas(want)}
+    def _reset(self, want: Resource, pods: Sequence[Facts]) -> Step:
+        args = {"backend": _backend(want), "urls": [pod["url"] for pod in pods]}
         why = (
             "throw OpenBao's volumes away and begin again: it was initialised, but the answer "
             "with its keys was lost, so nobody can open it. Refuse this if you initialised it "
@@ -149,14 +151,20 @@ class Members(Part):
             case "unseal":
                 return await self._open(want, step.args)
             case "reset":
-                return await self._throw_away(step.args)
+                return await self._throw_away(want, step.args)
             case _:
                 return await super().act(want, step)
 
     async def _initialise(self, want: Resource, args: Facts) -> Outcome:
-        backend, url = str(args["backend"]), str(args["url"])
+        backend, url = str(args["backend"]), str(args["urls"][0])
         if backend in self._held:
             return await self._keep(want, backend)
+        if await self._keys(backend) == STORED:
+            return Done()
+        codes = await self._codes(want, args)
+        if any(code != NEW for code in codes):
+            said = f"not every member says that it is new any more: {_listed(codes)}"
+            return Failed("NotNew", said, retry=True)
         if await self._claim(want, backend):
             return Done()
         asked = {"secret_shares": SHARES, "secret_threshold": THRESHOLD}
@@ -211,14 +219,34 @@ class Members(Part):
         await self.access.ask_member(want.region, str(args["url"]), unseal)
         return Done()
 
-    async def _throw_away(self, args: Facts) -> Outcome:
+    async def _codes(self, want: Resource, args: Facts) -> list[int]:
+        """What each member says now."""
+        return [
+            await self.access.ask_member(want.region, str(url), Bao.code) for url in args["urls"]
+        ]
+
+    async def _throw_away(self, want: Resource, args: Facts) -> Outcome:
         """The claims of the volumes first; they go when the pods let go of them."""
-        kube = self.tools.clusters.client(str(args["backend"]))
+        backend = str(args["backend"])
+        held, codes = await self._keys(backend), await self._codes(want, args)
+        if held != CLAIMED or not _locked(codes):
+            said = f"its keys are {held} now, and its members answer {_listed(codes)}; it stays"
+            return Failed("NotLost", said, retry=True)
+        kube = self.tools.clusters.client(backend)
         for what, prefix in (("PersistentVolumeClaim", "data-"), ("Pod", "")):
             kind = await kube.find("", what)
-            for number in range(int(args["members"])):
+            for number in range(len(codes)):
                 await kube.delete(kind, f"{prefix}openbao-{number}", access.NAMESPACE)
         return Done()
+
+
+def _locked(codes: Sequence[int]) -> bool:
+    """Whether nobody can open it, of a store whose keys are lost."""
+    return SEALED in codes and all(code in (SEALED, NEW) for code in codes)
+
+
+def _listed(codes: Sequence[int]) -> str:
+    return ", ".join(str(code) if code else "nothing" for code in codes)
 
 
 def _output(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from typing import Any
 from drivers.openbao import fleet, rotation, values
 from drivers.openbao.client import Bao
 from drivers.openbao.parts import DEADLINE, Part
-from fleetd.kube.facts import part as inside
+from fleetd.kube import facts
 from fleetd.secrets import Secret
-from fleetd.vocabulary import Done, Outcome, Step, make_step
+from fleetd.vocabulary import Done, Failed, Outcome, Step, make_step
 from topology import keeping
 from topology.resource import Facts, Resource
 
@@ -61,7 +61,7 @@ class SecretPaths(Part):
     async def look(self, want: Resource, seen: dict[str, Any]) -> dict[str, Any]:
         del seen
         if want.absent:
-            left = await self._left(want)
+            left = await self.ask(want, lambda bao: self._left(want, bao))
             return {"left": left} if left else {}
         asked, mount = self._wanted(want), self.mount(want)
         known = await self.ask(
@@ -73,7 +73,7 @@ class SecretPaths(Part):
             found = known[one.path]
             if found is None or not found.get("current_version"):
                 missing.append(one.path)
-            elif one.pushed and inside(found, "custom_metadata").get(MANAGED_BY) != PUSHER:
+            elif one.pushed and facts.part(found, "custom_metadata").get(MANAGED_BY) != PUSHER:
                 unstamped.append(one.path)
         if len(missing) == len(asked):
             return {}
@@ -107,44 +107,37 @@ class SecretPaths(Part):
                 steps.append(make_step(want, STAMP, {"path": one.path}, why=why, deadline=DEADLINE))
         return steps
 
-    async def _left(self, want: Resource) -> list[str]:
-        """Also what was made for clouds that are gone by now; the mark tells."""
+    def _left(self, want: Resource, bao: Bao) -> dict[str, int]:
+        """Paths with their newest version. Also what was made for clouds that are gone by now; the
+        mark tells."""
         cluster, mount = str(want.spec["cluster"]), self.mount(want)
-
-        def walk(bao: Bao) -> list[str]:
-            paths = [f"infrastructure/mariadb-{cluster}"]
-            folders = [f"bootstrap/openstack-{cluster}"]
-            while folders:
-                folder = folders.pop()
-                for key in bao.keys(f"{mount}/metadata/{folder}"):
-                    where = folders if key.endswith("/") else paths
-                    where.append(f"{folder}/{key.rstrip('/')}")
-            return sorted(
-                path
-                for path in paths
-                if inside(bao.metadata(mount, path), "custom_metadata").get(MAKER) == want.ref.name
-            )
-
-        return await self.ask(want, walk)
+        paths = [f"infrastructure/mariadb-{cluster}"]
+        folders = [f"bootstrap/openstack-{cluster}"]
+        while folders:
+            folder = folders.pop()
+            for key in bao.keys(f"{mount}/metadata/{folder}"):
+                where = folders if key.endswith("/") else paths
+                where.append(f"{folder}/{key.rstrip('/')}")
+        known = {path: bao.metadata(mount, path) for path in sorted(paths)}
+        return {path: rotation.newest(found) for path, found in known.items() if _made(want, found)}
 
     def removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
         return [
             make_step(
                 want,
                 FORGET,
-                {"path": path},
+                {"path": path, "version": version},
                 why=f"delete the secret {path}: it was retired",
                 deadline=DEADLINE,
                 destroys=[want.ref],
             )
-            for path in seen.get("left", ())
+            for path, version in facts.part(seen, "left").items()
         ]
 
     async def act(self, want: Resource, step: Step) -> Outcome:
         mount, path = self.mount(want), str(step.args["path"])
         if step.verb == FORGET:
-            await self.ask(want, lambda bao: bao.ask("delete", f"{mount}/metadata/{path}"))
-            return Done()
+            return await self._forget(want, path, int(step.args["version"]))
         if step.verb == STAMP:
             await self.ask(want, lambda bao: bao.stamp(mount, path, {MANAGED_BY: PUSHER}))
             return Done()
@@ -164,6 +157,22 @@ class SecretPaths(Part):
         await self.ask(want, make)
         return Done()
 
+    async def _forget(self, want: Resource, path: str, version: int) -> Outcome:
+        """With all its versions, if it is still what was looked at: ours, and as new."""
+        mount = self.mount(want)
+
+        def forget(bao: Bao) -> bool:
+            found = bao.metadata(mount, path)
+            same = _made(want, found) and rotation.newest(found) == version
+            if same:
+                bao.ask("delete", f"{mount}/metadata/{path}")
+            return same or found is None
+
+        if not await self.ask(want, forget):
+            said = f"somebody wrote {mount}/{path} since it was looked at; it is looked at again"
+            return Failed("Changed", said, retry=True)
+        return Done()
+
     def _wanted(self, want: Resource) -> list[Bootstrap]:
         cluster = str(want.spec["cluster"])
         mine = [
@@ -172,3 +181,8 @@ class SecretPaths(Part):
             if cloud.control_plane == cluster
         ]
         return wanted(cluster, mine)
+
+
+def _made(want: Resource, known: Facts | None) -> bool:
+    """Whether fleetd made the path, for this control plane."""
+    return facts.part(known, "custom_metadata").get(MAKER) == want.ref.name

@@ -251,3 +251,68 @@ def test_a_balancer_that_says_503_is_not_a_sealed_member() -> None:
         assert list(await there.proposed(one)) == []
 
     played(story)
+
+
+async def _lost_keys(there: Stage) -> Any:
+    """The reset that is proposed when the answer of the initialisation never came."""
+    one = there.want("openbao")
+    step = await _until(there, "initialise")
+    first = there.world.services["openbao-eu-1-0"]
+    there.world.services["openbao-eu-1-0"] = _Cut(first, "/v1/sys/init", after=True)
+    await there.driver(one).apply(step)
+    there.restart()
+    await asyncio.sleep(20)
+    (reset,) = await there.proposed(one)
+    assert reset.verb == "reset"
+    return reset
+
+
+def test_a_store_with_a_silent_member_is_not_thrown_away() -> None:
+    """The one that does not answer may be open, and hold everything."""
+
+    async def story(there: Stage) -> None:
+        await _lost_keys(there)
+        there.climate.plights["openbao-eu-1-2"] = Plight.UNREACHABLE
+        one = there.want("openbao")
+        seen = await there.facts(one)
+        assert [pod["code"] for pod in seen["pods"]][2] == 0
+        assert list(await there.proposed(one)) == []
+
+    played(story)
+
+
+def test_an_approved_reset_looks_again_at_every_member() -> None:
+    """One fell silent, or somebody brought the keys, between the approval and the deed."""
+
+    async def story(there: Stage) -> None:
+        reset, one = await _lost_keys(there), there.want("openbao")
+        there.climate.plights["openbao-eu-1-2"] = Plight.UNREACHABLE
+        silent = await there.driver(one).apply(reset)
+        del there.climate.plights["openbao-eu-1-2"]
+        there.mgmt.delete(SECRET, *KEYS)
+        others = await there.driver(one).apply(reset)
+        claims = there.mgmt.list(("", "PersistentVolumeClaim"))
+        pods = there.mgmt.list(("", "Pod"))
+        assert isinstance(silent, Failed)
+        assert isinstance(others, Failed)
+        assert (silent.reason, others.reason) == ("NotLost", "NotLost")
+        assert "nothing" in silent.message
+        assert not any(one["metadata"].get("deletionTimestamp") for one in [*claims, *pods])
+        assert len([pod for pod in pods if "openbao" in pod["metadata"]["name"]]) == 3
+
+    played(story)
+
+
+def test_a_member_that_somebody_initialised_since_the_look_is_not_doubled() -> None:
+    """The step was made when all were new; one is not any more when it is carried out."""
+
+    async def story(there: Stage) -> None:
+        step, one = await _until(there, "initialise"), there.want("openbao")
+        there.climate.plights["openbao-eu-1-1"] = Plight.UNREACHABLE
+        refused = await there.driver(one).apply(step)
+        assert isinstance(refused, Failed)
+        assert (refused.reason, refused.retry) == ("NotNew", True)
+        assert there.bao.data.numbers.get("init", 0) == 0
+        assert there.mgmt.get(SECRET, *KEYS) is None
+
+    played(story)

@@ -47,6 +47,7 @@ def test_the_old_version_goes_last() -> None:
 
     async def story(there: Stage, flow: Resource) -> None:
         await rotated(there, flow)
+        run_exporters(there)
         both = await there.proposed(flow)
         await asyncio.sleep(1.6 * HOUR)
         (step,) = await there.proposed(flow)
@@ -98,6 +99,7 @@ def test_who_goes_back_to_the_old_one_saves_it() -> None:
 
     async def story(there: Stage, flow: Resource) -> None:
         await rotated(there, flow)
+        run_exporters(there)
         await asyncio.sleep(1.6 * HOUR)
         (step,) = await there.proposed(flow)
         there.world.clusters["cp-lab"].delete(("", "Secret"), "exporter", "billing")
@@ -151,7 +153,39 @@ def test_pods_that_started_before_the_value_came_use_the_old_one() -> None:
     played(story, rotation=SOON)
 
 
-def run_exporter(there: Stage, *pods: str) -> None:
+def test_a_user_that_cannot_be_seen_keeps_the_old_version() -> None:
+    """The documents name a Deployment that is not there: nobody knows what uses the Secret, so
+    nothing goes, neither now nor if it vanishes after the approval; the flow itself is well."""
+
+    async def story(there: Stage, flow: Resource) -> None:
+        await rotated(there, flow)
+        await asyncio.sleep(1.6 * HOUR)
+        nobody = await there.proposed(flow)
+        judged = await there.ready(flow)
+        told = (await there.facts(flow))["targets"]["unseen"]
+        run_exporters(there)
+        await asyncio.sleep(60)
+        (step,) = await there.proposed(flow)
+        there.world.clusters["cp-lab"].delete(("apps", "Deployment"), "exporter", "billing")
+        gone = await there.driver(flow).apply(step)
+        assert list(nobody) == []
+        assert told == [
+            f"Deployment exporter of {name} is not there" for name in ("cp-prod", "cp-lab")
+        ]
+        assert judged is not None
+        assert judged.truth is Truth.TRUE
+        assert isinstance(gone, Failed)
+        assert (gone.reason, lost(there)) == ("StillInUse", [])
+
+    played(story, rotation=SOON)
+
+
+def run_exporters(there: Stage) -> None:
+    for cluster in ("cp-lab", "cp-prod"):
+        run_exporter(there, "exporter-a", on=cluster)
+
+
+def run_exporter(there: Stage, *pods: str, on: str = "cp-lab") -> None:
     """The workload that the example names, with these pods; the world's own have none."""
     named = {"namespace": "billing", "labels": {"app": "exporter"}}
     containers = {"containers": [{"name": "exporter", "image": "exporter"}]}
@@ -167,7 +201,7 @@ def run_exporter(there: Stage, *pods: str) -> None:
         for pod in pods
     ]
     for body in (deployment, *bodies):
-        there.world.clusters["cp-lab"].apply(body, manager="somebody")
+        there.world.clusters[on].apply(body, manager="somebody")
 
 
 def test_nothing_given_away_holds_a_value() -> None:
@@ -175,6 +209,7 @@ def test_nothing_given_away_holds_a_value() -> None:
 
     async def story(there: Stage, flow: Resource) -> None:
         await rotated(there, flow)
+        run_exporters(there)
         await asyncio.sleep(1.6 * HOUR)
         values = [str(one.data["value"]) for one in entry(there).versions.values()]
         for step in await there.proposed(flow):

@@ -7,6 +7,8 @@ found by its text. Client certificates are not imitated. One rule: nothing is an
 token's policies do not allow.
 """
 
+from urllib.parse import unquote
+
 from fleetd.sim.services.openbao import answers, calls, kv, pki, policy
 from fleetd.sim.services.openbao.calls import Call
 from fleetd.sim.services.openbao.data import Data, Mount, Token
@@ -86,7 +88,7 @@ class OpenBao:
     def _answer(self, member: Member, request: HttpRequest) -> HttpResponse:
         if not request.path.startswith("/v1/"):
             raise answers.Refused(404)
-        path = request.path.removeprefix("/v1/").strip("/")
+        path = unquote(request.path).removeprefix("/v1/").strip("/")
         operation = calls.operation(request)
         body = calls.body(request)
         match path:
