@@ -76,6 +76,31 @@ def owner(want: Resource) -> str:
     return f"{want.ref.kind}.{want.ref.name}"
 
 
+def taken(live: Facts, mine: str) -> str:
+    """Who has an object by now that fleetd made for `mine`, in words; empty: nobody else. Another
+    thing of fleetd's leaves its mark as owner, another controller a reference to its own."""
+    metadata = facts.part(live, "metadata")
+    held = str(facts.part(metadata, "labels").get(facts.OWNER) or "")
+    if held and held != mine:
+        return held
+    above: Facts = {}
+    for one in facts.members(metadata, "ownerReferences"):
+        above = one if one.get("controller") else above
+    return f"{above.get('kind')}/{above.get('name')}" if above else ""
+
+
+def part(manifest: Manifest, live: Facts, want: Resource) -> dict[str, Any]:
+    """What is told of one object that is there."""
+    other = taken(live, owner(want))
+    return {
+        "made": facts.made_from(live),
+        "differs": facts.differences(manifest.body, live),
+        "deleting": bool(live["metadata"].get("deletionTimestamp")),
+        "uid": str(live["metadata"].get("uid", "")),
+        **({"taken": other} if other else {}),
+    }
+
+
 def marked(body: Facts, want: Resource) -> dict[str, Any]:
     """The manifest with the marks that fleetd leaves on what it makes."""
     made = facts.copy(body)
@@ -97,7 +122,7 @@ def reason(manifest: Manifest, digest: str, part: Mapping[str, Any] | None) -> s
     """Why it is written now; empty if it is as it should be."""
     if part is None:
         return manifest.why
-    if part["deleting"] or fights.given_up(part):
+    if part["deleting"] or part.get("taken") or fights.given_up(part):
         return ""
     if part.get("by"):
         return f"{manifest.why} ({part['by']} changed {', '.join(part['differs']) or 'it'})"

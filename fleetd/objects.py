@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from fleetd import secrets
+from fleetd import desired, secrets
 from fleetd.desired import Manifest, group_of, marked, owner, reason
 from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
@@ -143,8 +143,7 @@ class ObjectDriver:
                     await self._apply(step)
                     return Done()
                 case "delete":
-                    await self._delete(step)
-                    return Done()
+                    return await self.delete(step)
                 case _:
                     return await self.act(step)
         except errors.KubeError as cause:
@@ -220,6 +219,8 @@ class ObjectDriver:
             live = await self.read(
                 want, manifest.backend, manifest.gk, manifest.name, manifest.namespace
             )
+            if live is not None and want.absent and desired.taken(live, owner(want)):
+                continue  # of what another has by now nothing is left of this
             if live is not None:
                 part = await self._part(want, manifest, live)
                 # That others have made their namespace tells nothing of what is wanted.
@@ -267,15 +268,12 @@ class ObjectDriver:
     ) -> dict[str, Any]:
         """What is told of one object; of one that somebody else has changed, who, and how often
         fleetd has put it right."""
-        made, differs = facts.made_from(live), facts.differences(manifest.body, live)
-        seen: dict[str, Any] = {
-            "made": made,
-            "differs": differs,
-            "deleting": bool(live["metadata"].get("deletionTimestamp")),
-            "uid": str(live["metadata"].get("uid", "")),
-        }
+        seen = desired.part(manifest, live, want)
+        made, differs = seen["made"], seen["differs"]
         digest = facts.made_from(marked(manifest.body, want))
         if manifest.shared or not made or seen["deleting"] or (made == digest and not differs):
+            return seen
+        if "taken" in seen:
             return seen
         # Caches are without managedFields.
         client = self.tools.clusters.client(manifest.backend)
@@ -296,14 +294,15 @@ class ObjectDriver:
         namespace = target.get("namespace") or ""
         if name != ALL:
             live = await self.read(want, want.backend, gk, name, namespace)
-            return facts.trim(live) if live is not None else {}
+            gone = live is None or (want.absent and desired.taken(live, owner(want)))
+            return facts.trim(live) if live is not None and not gone else {}
         mine = owner(want) if target.get("owned") else ""
         live_ones = await self.read_all(want, want.backend, gk, namespace, mine)
         if mine:
             live_ones = [
                 one
                 for one in live_ones
-                if one["metadata"].get("labels", {}).get(facts.OWNER) == mine
+                if facts.part(one, "metadata", "labels").get(facts.OWNER) == mine
             ]
         return {"objects": [facts.trim(one) for one in live_ones]} if live_ones else {}
 
@@ -349,6 +348,7 @@ class ObjectDriver:
                 "name": manifest.name,
                 "namespace": manifest.namespace,
                 "uid": part.get("uid", ""),
+                "owner": owner(want),
             }
             steps.append(
                 make_step(
@@ -375,12 +375,34 @@ class ObjectDriver:
         fights.stamp(body, self.tools.clock.now())
         await client.apply(kind, body, force=bool(step.args.get("force")))
 
-    async def _delete(self, step: Step) -> None:
-        args = step.args
+    async def delete(self, step: Step) -> Outcome:
+        """Away with it, if it is still what the step was made for: an approval may be days old. It
+        is looked at again, and goes only as it was then. `owner` is whose mark it must have; one
+        that others made (`eso`) has none, but must not have another's."""
+        args, mine = step.args, f"{step.ref.kind}.{step.ref.name}"
         client = self.tools.clusters.client(args["backend"])
         kind = await client.find(args["group"], args["kind"])
+        live: Facts | None
+        if (args["group"], args["kind"]) == secretview.KIND:
+            found = await self.tools.clusters.secret(
+                args["backend"], args["name"], args["namespace"]
+            )
+            live = found.object() if found is not None else None
+        else:
+            live = await client.get(kind, args["name"], args["namespace"])
+        if live is None:
+            return Done()
+        told = facts.part(live, "metadata")
+        held = str(facts.part(told, "labels").get(facts.OWNER) or "")
+        other = desired.taken(live, mine)
+        if other or (args.get("owner") and held != args["owner"]):
+            said = f"{args['kind']} {args['name']} belongs to {other or 'nobody we know'} by now"
+            return Failed("OwnedByAnother", f"{said}; it is left alone", retry=True)
         # One of the same name that was made since then is not the one that was looked at.
-        await client.delete(kind, args["name"], args["namespace"], uid=str(args.get("uid", "")))
+        uid = str(args.get("uid") or told.get("uid") or "")
+        version = str(told.get("resourceVersion") or "")
+        await client.delete(kind, args["name"], args["namespace"], uid=uid, version=version)
+        return Done()
 
 
 def condition(want: Resource, verdict: health.Verdict, seen: Observation) -> Condition:

@@ -19,6 +19,7 @@ from typing import Any
 
 from drivers.ceph import kubeconfig, manifests, reading
 from drivers.ceph.reading import inside
+from fleetd.desired import owner
 from fleetd.kube import errors, transport
 from fleetd.objects import DELETE, WRITE_DEADLINE, Manifest, ObjectDriver
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, make_step
@@ -254,6 +255,7 @@ class CephDriver(ObjectDriver):
             "kind": "Secret",
             "name": manifests.secret_of(want),
             "namespace": manifests.NAMESPACE,
+            "owner": owner(want),
         }
         why = "delete the kubeconfig of the arbiter cluster: it was retired"
         last = make_step(

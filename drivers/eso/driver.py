@@ -90,12 +90,12 @@ class EsoDriver(objects.ObjectDriver):
         """Of what was retired, the Secrets that were fetched and are still there."""
         if not want.absent or want.ref.kind not in _PULLS:
             return {}
-        left: list[str] = []
+        left: dict[str, str] = {}
         for manifest in self._own(want):
             where = (manifest.name, manifest.namespace)
             live = await self.read(want, manifest.backend, ("", "Secret"), *where)
             if inside(live, "metadata", "labels").get(FETCHED) == "true":
-                left.append(manifest.name)
+                left[manifest.name] = str(inside(live, "metadata").get("uid") or "")
         return {"left": left} if left else {}
 
     async def _more_of_store(self, want: Resource, seen: Facts) -> dict[str, Any]:
@@ -199,8 +199,9 @@ class EsoDriver(objects.ObjectDriver):
         fetch them again."""
         steps = list(super()._removal(want, seen))
         fetched = {str(step.args["name"]): step for step in steps}
-        for name in inside(seen, "observed").get("left", ()):
+        for name, uid in inside(seen, "observed", "left").items():
             args = {
+                "uid": uid,
                 "backend": want.backend,
                 "group": "",
                 "kind": "Secret",

@@ -131,6 +131,7 @@ def delete(want: Resource, name: str, kind: str = "Secret") -> Step:
         "kind": kind,
         "name": name,
         "namespace": manifests.NAMESPACE,
+        "owner": objects.owner(want),
     }
     return make_step(
         want,

@@ -107,7 +107,7 @@ class GreenhouseDriver(ObjectDriver):
                 return ()
             what = {**gone, "group": "greenhouse.sap", "kind": "Cluster"}
         elif seen.get("observed", {}).get("registered"):
-            what = {**gone, "group": "", "kind": "Secret"}
+            what = {**gone, "group": "", "kind": "Secret", "owner": objects.owner(want)}
         else:
             return ()
         why = f"delete {what['kind']} {namespace}/{name}: it was retired"

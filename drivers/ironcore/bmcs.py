@@ -14,11 +14,10 @@ import binascii
 import contextlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from ipaddress import ip_address
 
 from drivers.ironcore import manifests
 from fleetd import redfish
-from fleetd.kube import errors
+from fleetd.kube import errors, facts
 from fleetd.redfish import Answer, Login, Machines
 from fleetd.secrets import SecretError
 from fleetd.tools import Tools
@@ -133,17 +132,17 @@ class Bmcs:
         bad: list[str] = []
         async for bmc in cache.each():
             name = str(bmc["metadata"]["name"])
-            ip = str(bmc["spec"].get("access", {}).get("ip") or "")
+            ip = str(facts.part(bmc, "spec", "access").get("ip") or "")
             if ip and not manifests.readable(ip):
                 bad.append(name)
             elif ip:
-                made.by_address.setdefault(str(ip_address(ip)), []).append(name)
+                made.by_address.setdefault(redfish.host(ip), []).append(name)
         made.unreadable = tuple(bad)
         with contextlib.suppress(errors.NotFound):
             servers = await self._tools.clusters.cache(backend, manifests.GROUP, "Server")
             async for server in servers.each():
-                uuid = str(server["spec"].get("systemUUID") or "").lower()
-                bmc_name = str(server["spec"].get("bmcRef", {}).get("name") or "")
+                uuid = redfish.same_uuid(facts.value(server, "spec", "systemUUID"))
+                bmc_name = str(facts.value(server, "spec", "bmcRef", "name") or "")
                 if uuid and bmc_name:
                     made.by_uuid.setdefault(uuid, []).append(bmc_name)
         return made
@@ -157,7 +156,7 @@ class Bmcs:
             return twin
         index = await self.index(want.backend)
         found = [
-            *index.by_address.get(str(ip_address(str(want.spec["bmc"]))), ()),
+            *index.by_address.get(redfish.host(str(want.spec["bmc"])), ()),
             *index.by_uuid.get(answer.uuid, ()),
         ]
         return next((name for name in sorted(found) if name != mine), "")

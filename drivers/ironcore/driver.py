@@ -19,7 +19,7 @@ from typing import Any
 
 from drivers.ironcore import manifests
 from drivers.ironcore.bmcs import Bmcs
-from fleetd import objects, redfish, secrets
+from fleetd import desired, objects, redfish, secrets
 from fleetd.kube import errors, facts, transport
 from fleetd.login import Login
 from fleetd.objects import Manifest, ObjectDriver
@@ -33,6 +33,8 @@ RELEASE = "release"
 REFUSED = "refuse"
 OPERATION = "metal.ironcore.dev/operation"
 REASON = "fleet.c5c3.io/quarantine"
+WORDS = ("ignore", "ignore-reconciliation")
+"""Of an operation: what fleetd writes. Any other word is somebody else's, and his to take back."""
 DEADLINE = timedelta(seconds=30)
 _STATUS = ("state", "powerState", "conditions")
 _SPEC = ("systemUUID", "serverClaimRef", "serverMaintenanceRef", "power", "unclaimable")
@@ -101,7 +103,8 @@ class IroncoreDriver(ObjectDriver):
             return {"observed": {"secret": "left"}} if left else {}
         told = _told(bmc) if bmc is not None else {}
         known = await self._bmcs.known(want, closely="quarantined" in told)
-        observed: dict[str, Any] = {**known.answer.facts, "secret": known.secret}
+        expected = want.spec.get("uuid") or facts.value(server, "spec", "systemUUID")
+        observed: dict[str, Any] = {**known.answer.told(expected), "secret": known.secret}
         observed["steady"] = known.steady
         if known.answer.hangs:
             observed["hangs"] = True
@@ -109,17 +112,14 @@ class IroncoreDriver(ObjectDriver):
         if other:
             observed["sameMachineAs"] = other
         if bmc is None and server is None:
-            wrong = other or known.answer.state != redfish.ANSWERS or "systems" in observed
+            doubtful = observed.keys() & {"sameMachineAs", "systems", "otherMachine"}
+            wrong = doubtful or known.answer.state != redfish.ANSWERS
             begun = known.secret != "missing"  # noqa: S105 - the state of a Secret
             return {"observed": observed} if wrong or begun else {}
         seen = _kept(server) if server is not None else {}
         parts: dict[str, Any] = {}
         if bmc is not None:
-            parts[manifest.key] = {
-                "made": facts.made_from(bmc),
-                "differs": facts.differences(manifest.body, bmc),
-                "deleting": bool(bmc["metadata"].get("deletionTimestamp")),
-            }
+            parts[manifest.key] = desired.part(manifest, bmc, want)
             observed |= told
         return {**seen, "parts": parts, "observed": observed}
 
@@ -143,7 +143,7 @@ class IroncoreDriver(ObjectDriver):
                 "metal-operator mixes them up, so it is not enrolled"
             )
             return [make_step(want, REFUSED, {"why": why}, why=why, deadline=DEADLINE)]
-        if observed.get("sameMachineAs"):
+        if observed.get("sameMachineAs") or observed.get("otherMachine"):
             return ()
         if seen.facts and observed.get("bmc") != redfish.ANSWERS:
             return self._quarantined(want, observed, seen.facts)
@@ -192,11 +192,7 @@ class IroncoreDriver(ObjectDriver):
     def _removal(self, want: Resource, seen: Facts) -> Sequence[Step]:
         if want.ref.kind != "server":
             return ()
-        spec: Facts = seen.get("spec") or {}
-        state = seen.get("status", {}).get("state")
-        claim: Facts = spec.get("serverClaimRef") or {}
-        if claim or state in ("Reserved", "Maintenance"):
-            holder = f"claimed by {claim.get('namespace')}/{claim.get('name')}" if claim else state
+        if holder := _held(seen):
             why = (
                 f"{want.ref.name} is {holder}; removing it would boot its machine anew. "
                 "Take it out of its cluster first"
@@ -211,6 +207,7 @@ class IroncoreDriver(ObjectDriver):
                 "kind": "BMCSecret",
                 "name": want.ref.name,
                 "namespace": "",
+                "owner": objects.owner(want),
             }
             steps.append(
                 make_step(
@@ -238,6 +235,17 @@ class IroncoreDriver(ObjectDriver):
             return Failed("NoSecret", str(cause), retry=True)
         self._bmcs.forget(step.ref.name)
         return await super().apply(step)
+
+    async def delete(self, step: Step) -> Outcome:
+        """With a BMC goes its Server; whoever claimed that since the look would lose a machine."""
+        if step.args["kind"] == "BMC":
+            metal = self.tools.clusters.client(step.args["backend"])
+            kind = await metal.find(*manifests.SERVER)
+            holder = _held(await metal.get(kind, manifests.name_of_server(step.ref.name)))
+            if holder:
+                said = f"{step.ref.name} is {holder} now; it is left as it is"
+                return Failed("Claimed", said, retry=True)
+        return await super().delete(step)
 
     async def act(self, step: Step) -> Outcome:
         match step.verb:
@@ -287,21 +295,34 @@ class IroncoreDriver(ObjectDriver):
         try:
             await metal.find(manifests.GROUP, "ServerMaintenance")
         except errors.NotFound:
-            return "ignore"
-        return "ignore-reconciliation"
+            return WORDS[0]
+        return WORDS[1]
 
     async def _annotate(self, step: Step, operation: str | None, why: str | None) -> Outcome:
         """The Server as well: it is asked about by workers of its own. The BMC last, for that is
         where one sees that it was done."""
         metal = self.tools.clusters.client(step.args["backend"])
-        notes = {OPERATION: operation, REASON: why, facts.STEP: step.id}
-        change = {"metadata": {"annotations": notes}}
-        server = await metal.find(manifests.GROUP, "Server")
-        if await metal.get(server, step.args["server"]) is not None:
-            await metal.patch(server, step.args["server"], change, how=transport.MERGE)
-        kind = await metal.find(manifests.GROUP, "BMC")
-        await metal.patch(kind, step.args["name"], change, how=transport.MERGE)
+        for kind_name, name in (("Server", step.args["server"]), ("BMC", step.args["name"])):
+            kind = await metal.find(manifests.GROUP, kind_name)
+            live = await metal.get(kind, name)
+            if live is None:
+                continue
+            notes = {REASON: why, facts.STEP: step.id}
+            said = facts.part(live, "metadata", "annotations").get(OPERATION)
+            if operation or said in WORDS:
+                notes[OPERATION] = operation
+            change = {"metadata": {"annotations": notes}}
+            await metal.patch(kind, name, change, how=transport.MERGE)
         return Done()
+
+
+def _held(server: Facts | None) -> str:
+    """Who uses the machine, in words; empty if nobody does."""
+    claim = facts.part(server, "spec", "serverClaimRef")
+    if claim:
+        return f"claimed by {claim.get('namespace')}/{claim.get('name')}"
+    state = str(facts.part(server, "status").get("state") or "")
+    return state if state in ("Reserved", "Maintenance") else ""
 
 
 def _named(want: Resource) -> dict[str, Any]:
@@ -333,9 +354,9 @@ def _told(bmc: Facts) -> dict[str, Any]:
         found["bmcState"] = str(status["state"])
     conditions: list[Facts] = status.get("conditions") or []
     for one in conditions:
-        if one["type"] == "Ready":
-            found["bmcReady"] = one["status"] == "True"
-            if one["status"] != "True":
+        if one.get("type") == "Ready":
+            found["bmcReady"] = one.get("status") == "True"
+            if one.get("status") != "True":
                 found["bmcSays"] = str(one.get("message") or "")[:200]
     notes: Facts = bmc["metadata"].get("annotations") or {}
     if notes.get(REASON):

@@ -24,7 +24,11 @@ REGION = "topology.kubernetes.io/region"
 
 def server_name(want: Resource) -> str:
     """Of the Server that metal-operator makes for the BMC."""
-    return f"{want.ref.name}-system-0"
+    return name_of_server(want.ref.name)
+
+
+def name_of_server(bmc: str) -> str:
+    return f"{bmc}-system-0"
 
 
 def bmc(want: Resource) -> Manifest:

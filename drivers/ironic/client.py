@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import requests
 from ironicclient import exc
@@ -28,7 +29,7 @@ FIELDS = (
     *("uuid", "name", "driver", "driver_info", "extra", "resource_class", "automated_clean"),
     *("provision_state", "target_provision_state", "power_state", "maintenance"),
     *("maintenance_reason", "fault", "last_error", "reservation", "inspection_finished_at"),
-    *("provision_updated_at", "instance_info"),
+    *("provision_updated_at", "instance_info", "instance_uuid"),
 )
 
 Json = dict[str, Any]
@@ -76,13 +77,31 @@ class Ironic:
         self._on = client
 
     def conductors(self) -> list[Json]:
-        found: list[Any] = self._on.conductor.list()
-        return [cast("Json", one.to_dict()) for one in found]
+        return self._pages("/v1/conductors", "", "conductors")
 
     def nodes(self) -> list[Json]:
         """All of them, in as many pages as it takes."""
-        found: list[Any] = self._on.node.list(limit=0, fields=list(FIELDS))
-        return [cast("Json", one.to_dict()) for one in found]
+        return self._pages("/v1/nodes", f"fields={','.join(FIELDS)}", "nodes")
+
+    def _pages(self, path: str, query: str, key: str) -> list[Json]:
+        """Not by way of the library's lists: for those an answer without the list is an empty one,
+        and nodes that were not told of would be enrolled again, or taken for gone."""
+        found: list[Json] = []
+        asked: set[str] = set()
+        following: str | None = query
+        while following is not None:
+            if following in asked:
+                raise NotWell(f"its list of {key} never ends")
+            asked.add(following)
+            _, body = self._on.node.api.json_request("GET", f"{path}?{following}".rstrip("?"))
+            told: Any = cast("Json", body).get(key) if isinstance(body, dict) else None
+            if not isinstance(told, list):
+                raise NotWell(f"it answers without the {key} that it was asked for")
+            found += [cast("Json", one) for one in cast("list[Any]", told) if isinstance(one, dict)]
+            link = cast("Json", body).get("next")
+            # Of the link only where to go on: its host is what a proxy on the way makes of it.
+            following = urlsplit(str(link)).query if link else None
+        return found
 
     def node(self, name: str) -> Json | None:
         try:

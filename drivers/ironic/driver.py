@@ -91,14 +91,14 @@ class IronicDriver:
         if want.absent and node is None:
             return {}
         answer = await self._bmc(want)
-        observed = answer.facts
+        observed = answer.told(want.spec.get("uuid"))
         other = everything.same_machine(want)
         if node is None and not other:
             other = self._machines.twin(want.ref.name, self.tools.fleet.topology())
         if other:
             observed["sameMachineAs"] = other
         if node is None:
-            good = answer.state == redfish.ANSWERS and not other and answer.systems < 2
+            good = answer.state == redfish.ANSWERS and observed.keys() == {"bmc"}
             return {} if good else {"observed": observed}
         found = nodes.seen(want, node)
         return {**found, "observed": observed | self._failure(found)}
@@ -185,7 +185,7 @@ class IronicDriver:
         if want.absent:
             return _removal(want, found)
         observed: Facts = found.get("observed") or {}
-        if observed.get("sameMachineAs"):
+        if observed.get("sameMachineAs") or observed.get("otherMachine"):
             return ()
         if "node" not in found:
             if observed:
@@ -244,7 +244,10 @@ def _next(want: Resource, found: Facts, observed: Facts) -> Sequence[Step]:
     """For a node that is there: one thing, and only what cannot hurt."""
     node: Facts = found["node"]
     name, state = want.ref.name, str(found.get("provision_state"))
-    if node["address"] != redfish.address(want.spec):
+    if node["foreign"]:
+        why = f"node {name} in Ironic was made for another server; rename one of them"
+        return [_step(want, REFUSE, {"why": why}, why)]
+    if not node["here"]:
         why = (
             f"node {name} in Ironic leads to {node['address'] or 'no BMC'}, not to the BMC of "
             f"{name}; rename it, or correct the address"
@@ -292,8 +295,12 @@ def _removal(want: Resource, found: Facts) -> Sequence[Step]:
     if state not in nodes.REMOVABLE:
         why = f"{name} is {state} in Ironic; take it out of use there first"
         return [_step(want, REFUSE, {"why": why}, why)]
+    if node["instance"]:
+        why = f"{name} belongs to instance {node['instance']}; take it out of use there first"
+        return [_step(want, REFUSE, {"why": why}, why)]
     why = f"delete node {name} from Ironic: it was retired"
-    return [_step(want, DELETE, {"uuid": str(found["uuid"])}, why, destroys=True)]
+    args = {"uuid": str(found["uuid"]), "state": state, "owner": objects.owner(want)}
+    return [_step(want, DELETE, args, why, destroys=True)]
 
 
 def _password(want: Resource, replaces: str, after: Step | None = None) -> Step:
@@ -301,7 +308,8 @@ def _password(want: Resource, replaces: str, after: Step | None = None) -> Step:
     why = f"tell Ironic the BMC password of {want.ref.name}"
     if replaces:
         why += ": the BMC refuses the one it has"
-    return _step(want, PASSWORD, {"replaces": replaces}, why, after=after)
+    args = {"replaces": replaces, "address": redfish.address(want.spec)}
+    return _step(want, PASSWORD, args, why, after=after)
 
 
 def _step(
@@ -361,6 +369,9 @@ def _set_password(ironic: client.Ironic, step: Step, who: redfish.Login, now: da
     there = ironic.node(str(step.args["name"]))
     if there is None:
         return Failed("Gone", f"there is no node {step.args['name']} any more", retry=True)
+    if not nodes.leads_to(there, str(step.args["address"])):
+        said = f"node {step.args['name']} leads to another BMC now; it does not get the password"
+        return Failed("Moved", said, retry=True)
     mark = nodes.mark_of(there)
     if mark.get("password") == step.id:
         return Done()
@@ -395,8 +406,14 @@ def _provision(ironic: client.Ironic, step: Step) -> Outcome:
 
 def _delete(ironic: client.Ironic, step: Step) -> Outcome:
     there = ironic.node(str(step.args["name"]))
-    if there is not None and there.get("uuid") == step.args["uuid"]:
-        ironic.delete(str(there["uuid"]))
+    if there is None or there.get("uuid") != step.args["uuid"]:
+        return Done()
+    same = nodes.is_ours(there, str(step.args["owner"])) and nodes.is_idle(there)
+    state = there.get("provision_state")
+    if not same or state != step.args["state"] or there.get("instance_uuid"):
+        said = f"node {step.args['name']} is not as it was looked at: it is {state} now"
+        return Failed("Changed", said, retry=True)
+    ironic.delete(str(there["uuid"]))
     return Done()
 
 

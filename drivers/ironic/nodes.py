@@ -21,6 +21,7 @@ MOVING = (
     *("wait call-back", "deploy hold", "deleting", "adopting", "rescuing", "unrescuing"),
 )
 """The conductor is at work, or waits for somebody."""
+_ADDRESSES = ("redfish_address", "ipmi_address", "ilo_address", "drac_address", "irmc_address")
 REMOVABLE = ("enroll", "manageable", "available", "inspect failed", "clean failed")
 KEPT = (
     *("uuid", "name", "provision_state", "power_state", "maintenance", "fault"),
@@ -87,20 +88,36 @@ class Index:
     def __init__(self, everything: Sequence[Facts]) -> None:
         self.named = {str(node["name"]): node for node in everything if node.get("name")}
         self._at: dict[str, list[str]] = {}
-        """Names of nodes by the address of their BMC."""
+        """Names of nodes by the host of their BMC."""
         for node in everything:
             name = str(node.get("name") or node.get("uuid"))
-            self._at.setdefault(_address(node), []).append(name)
+            self._at.setdefault(redfish.host(address_of(node)), []).append(name)
 
     def same_machine(self, want: Resource) -> str:
         """Another node that leads to the BMC of this server; empty if there is none."""
-        there = self._at.get(redfish.address(want.spec), ())
+        there = self._at.get(redfish.host(redfish.address(want.spec)), ())
         return next((name for name in there if name != want.ref.name), "")
 
 
-def _address(node: Facts) -> str:
+def address_of(node: Facts) -> str:
+    """Of its BMC, as it is written there; also of a node with another driver."""
     info: Facts = node.get("driver_info") or {}
-    return str(info.get("redfish_address") or "").rstrip("/")
+    return next((str(info[key]) for key in _ADDRESSES if info.get(key)), "")
+
+
+def leads_to(node: Facts, address: str) -> bool:
+    """Whether its BMC is the one at this address."""
+    return redfish.endpoint(address_of(node)) == redfish.endpoint(address)
+
+
+def is_ours(node: Facts, owner: str) -> bool:
+    return mark_of(node).get("owner") == owner
+
+
+def is_idle(node: Facts) -> bool:
+    """Whether nobody works on it now: no conductor, and no lock."""
+    moving = node.get("target_provision_state") or node.get("provision_state") in MOVING
+    return not moving and not node.get("reservation")
 
 
 def seen(want: Resource, node: Facts) -> dict[str, Any]:
@@ -110,8 +127,11 @@ def seen(want: Resource, node: Facts) -> dict[str, Any]:
     mark = mark_of(node)
     found["node"] = {
         "differs": differences(body(want), node),
-        "ours": mark.get("owner") == objects.owner(want),
-        "address": _address(node),
+        "ours": is_ours(node, objects.owner(want)),
+        "foreign": bool(mark.get("owner")) and not is_ours(node, objects.owner(want)),
+        "address": address_of(node),
+        "here": leads_to(node, redfish.address(want.spec)),
+        "instance": str(node.get("instance_uuid") or ""),
         "password": bool(info.get("redfish_password")),
         "moving": bool(node.get("target_provision_state")) or node.get("provision_state") in MOVING,
         "locked": bool(node.get("reservation")),

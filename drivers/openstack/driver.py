@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from drivers.openstack import manifests
-from fleetd import objects, secrets
+from fleetd import desired, objects, secrets
 from fleetd.clouds import client
 from fleetd.kube import errors, facts
 from fleetd.objects import Manifest, ObjectDriver
@@ -122,9 +122,9 @@ class OpenStackDriver(ObjectDriver):
     def _registration(self, want: Resource, seen: Facts) -> Sequence[Step]:
         part = facts.part(seen, "parts", "registration")
         if want.absent:
-            return _unregister(want) if part and part["made"] and not part["deleting"] else ()
+            return _unregister(want, part)
         address = str(seen.get("address") or "")
-        if not address or (part and part["deleting"]):
+        if not address or part.get("deleting") or part.get("taken"):
             return ()
         manifest = manifests.registration(want, address)
         body = objects.marked(manifest.body, want)
@@ -188,12 +188,8 @@ class OpenStackDriver(ObjectDriver):
                 progressing.get("status") == "False" and progressing.get("reason") in TERMINAL
             )
             denied = denied or "403" in str(progressing.get("message", ""))
-            parts[manifest.key] = {
-                "made": facts.made_from(live),
-                "differs": facts.differences(manifest.body, live),
-                "deleting": bool(live["metadata"].get("deletionTimestamp")),
-                "reason": progressing.get("reason", ""),
-            }
+            reason = progressing.get("reason", "")
+            parts[manifest.key] = {**desired.part(manifest, live, want), "reason": reason}
         if not parts:
             return {}
         return {"parts": {**parts, "missing": missing, "refused": refused}, "denied": denied}
@@ -215,16 +211,15 @@ def _address(live: Mapping[str, Any] | None) -> str:
 
 
 def _part(want: Resource, live: Mapping[str, Any], address: str) -> Facts:
-    wanted: Facts = manifests.registration(want, address).body if address else {}
-    return {
-        "made": facts.made_from(live),
-        "differs": facts.differences(wanted, live),
-        "deleting": bool(live["metadata"].get("deletionTimestamp")),
-    }
+    return desired.part(manifests.registration(want, address), live, want)
 
 
-def _unregister(want: Resource) -> Sequence[Step]:
+def _unregister(want: Resource, part: Facts) -> Sequence[Step]:
+    if not part.get("made") or part["deleting"] or part.get("taken"):
+        return ()
     args = {
+        "owner": objects.owner(want),
+        "uid": part["uid"],
         "backend": manifests.backend_of(want),
         "group": "c5c3.io",
         "kind": "KeystoneService",

@@ -256,16 +256,19 @@ class KubeClient:
         namespace: str = "",
         uid: str = "",
         propagation: str = "Background",
+        *,
+        version: str = "",
     ) -> bool:
         """False: it was not there. True: it is gone, or will be when its finalizers are done.
-        `Conflict` if the object of that name is not the one with this `uid`."""
+        `Conflict` if the object of that name is not the one with this `uid`, or was written since
+        it had this `version`."""
         options: Object = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
         }
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        if held := _given(uid=uid, resourceVersion=version):
+            options["preconditions"] = held
         request = Request(method="DELETE", path=kind.path(name, namespace), body=_encoded(options))
         try:
             answer = _decoded(await self._ask(request))

@@ -24,6 +24,7 @@ PEACE = timedelta(minutes=30)
 """So long after the last rewrite the count begins anew."""
 UNCONTESTED = "Uncontested"
 FOUGHT_OVER = "FoughtOver"
+OWNED = "OwnedByAnother"
 
 
 def opponent(live: Facts, differs: Sequence[str], made: str, digest: str) -> str:
@@ -74,29 +75,38 @@ def stamp(body: dict[str, Any], now: datetime) -> None:
 
 
 def judged(want: Resource, seen: Observation) -> tuple[Condition, ...]:
-    """One condition if fleetd has stopped to insist, none otherwise."""
+    """One condition if fleetd does not insist, or not any more; none otherwise."""
     parts: Mapping[str, Any] = (seen.facts or {}).get("parts", {})
     lost: list[str] = []
+    others: list[str] = []
     for key, told in parts.items():
         # Beside parts there may be numbers that a driver sums up.
         part: Mapping[str, Any] = cast("Any", told) if isinstance(told, Mapping) else {}
-        if given_up(part):
+        if part.get("taken"):
+            others.append(f"{key} belongs to {part['taken']} by now")
+        elif given_up(part):
             changed = ", ".join(part["differs"]) or "the marks"
             lost.append(f"{part['by']} keeps changing {changed} of {key}")
+    if others:
+        said = "fleetd leaves it alone: retire one of the two, or give one another name"
+        return (_condition(want, seen, OWNED, f"{'; '.join(others)}; {said}"),)
     if not lost:
         return ()
     minutes = PEACE // timedelta(minutes=1)
     said = f"{'; '.join(lost)}; fleetd put it right {MOST} times within {minutes} minutes and waits"
-    return (
-        Condition(
-            type=UNCONTESTED,
-            truth=Truth.FALSE,
-            reason=FOUGHT_OVER,
-            message=f"{said}: end the other writer, or declare what it wants",
-            generation=want.generation,
-            since=seen.at,
-            reason_since=seen.at,
-        ),
+    advice = "end the other writer, or declare what it wants"
+    return (_condition(want, seen, FOUGHT_OVER, f"{said}: {advice}"),)
+
+
+def _condition(want: Resource, seen: Observation, reason: str, message: str) -> Condition:
+    return Condition(
+        type=UNCONTESTED,
+        truth=Truth.FALSE,
+        reason=reason,
+        message=message,
+        generation=want.generation,
+        since=seen.at,
+        reason_since=seen.at,
     )
 
 

@@ -27,6 +27,7 @@ _PUBLIC = (
     *("instance_info", "resource_class", "automated_clean", "provision_state"),
     *("target_provision_state", "power_state", "maintenance", "maintenance_reason", "fault"),
     *("last_error", "reservation", "inspection_finished_at", "provision_updated_at"),
+    "instance_uuid",
 )
 _SINCE = {"resource_class": 21, "fault": 42, "automated_clean": 47}
 _BRIEF = ("uuid", "name", "power_state", "provision_state", "maintenance")

@@ -43,6 +43,7 @@ class Node:
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     instance_info: dict[str, Any] = field(default_factory=dict[str, Any])
+    instance_uuid: str | None = None
     resource_class: str | None = None
     automated_clean: bool | None = None
     provision_state: str = "enroll"
