@@ -13,10 +13,13 @@ from fleetd.cli.frame import Frame
 from fleetd.daemon import audit
 
 
-def verify(place: Path, head: str) -> None:
+def verify(frame: Frame, place: Path, head: str) -> None:
     _check(place)
     last = audit.verify(place, expected=head)
-    click.echo(f"good: {last.number} lines, the last is {last.digest}")
+    if frame.machine:
+        output.data(frame, {"good": True, "lines": last.number, "digest": last.digest})
+    else:
+        click.echo(f"good: {last.number} lines, the last is {last.digest}")
 
 
 def show(frame: Frame, place: Path) -> None:

@@ -5,9 +5,12 @@ Every setting is a flag of both commands; the flags are made from `fleetd.settin
 the engine is imported before it is needed, so `--help` answers at once.
 """
 
+import enum
 import json
 import os
+import typing
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +30,13 @@ GROUPS = {
     "backoff": "Things that fail",
     "retention": "History",
     "metrics": "Metrics",
+    "network": "The ways to BMCs, OpenBao and OpenStack",
+    "access": "Who may do what",
+    "tls": "Encryption",
 }
+
+
+METAVARS = {int: "NUMBER", float: "NUMBER", timedelta: "DURATION", Path: "FILE", str: "TEXT"}
 
 
 class _Command(click.Command):
@@ -45,7 +54,8 @@ class _Command(click.Command):
                 field = _field_of(parameter)
                 section = field.name.rpartition(".")[0] if field else "general"
                 rows.setdefault(section, []).append(record)
-        for section, title in (*GROUPS.items(), ("general", "General")):
+        titles = {**GROUPS, **{one: one.capitalize() for one in rows if one not in GROUPS}}
+        for section, title in titles.items():
             if section in rows:
                 with formatter.section(title):
                     formatter.write_dl(rows[section])
@@ -95,14 +105,14 @@ def _metavar(field: Field) -> str:
         "metrics.token": "file:PATH|env:NAME",
         "network.proxy": "URL",
         "network.direct": "HOST...",
-        "network.authorities": "FILE",
-        "store": "sqlite|memory",
-        "log.format": "auto|human|json",
-        "log.level": "debug|info|error",
     }
     if field.name in by_name:
         return by_name[field.name]
-    return "NUMBER" if field.kind in {int, float, int | None} else "DURATION"
+    kinds = set(typing.get_args(field.kind)) - {type(None)} or {field.kind}
+    (kind,) = kinds
+    if issubclass(kind, enum.Enum):
+        return "|".join(one.value for one in kind)
+    return METAVARS[kind]
 
 
 def _load(config: Path | None, given: dict[str, Any]) -> sources.Loaded:

@@ -88,13 +88,26 @@ class ReaderGone(Exception):
 
 
 class Program(click.Group):
-    """The root of a program's commands."""
+    """The root of a program's commands, and the groups in it."""
+
+    group_class = type
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 -- click's own
         try:
             return super().invoke(ctx)
         except BrokenPipeError as cause:
             raise ReaderGone from cause
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each with its whole sentence, which click would cut."""
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [
+            (name, one.get_short_help_str(limit=1000))
+            for name, one in known.items()
+            if one is not None and not one.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def leave(code: int | None) -> None:

@@ -402,9 +402,10 @@ def list_audit(within: Frame, place: Path) -> None:
 @audit.command("verify")
 @_AUDITED
 @click.option("--head", default="", metavar="DIGEST", help="A digest that must stand in it.")
-def verify_audit(place: Path, head: str) -> None:
+@frame.framed(*OUTPUTS)
+def verify_audit(within: Frame, place: Path, head: str) -> None:
     """Check that no line was changed, moved, removed or cut off; ends with 1 if one was."""
-    _call_as("auditing", "verify", place, head)
+    _call_as("auditing", "verify", within, place, head)
 
 
 @fleetctl.group()

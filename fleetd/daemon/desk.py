@@ -151,7 +151,7 @@ class FrontDesk:
             if content is None:
                 made = await self._without(kind, name, now, within)
             else:
-                sent = Given(f"{kind}-{name}.json", "/", json.dumps(content))
+                sent = Given(f"{kind}-{name}.json", "", json.dumps(content))
                 made = await self._draft([sent], within=within)
             return await self._apply(made, who, consent)
 
@@ -262,6 +262,13 @@ def _check_regions(made: Draft, within: frozenset[str] | None) -> None:
             "these documents touch "
             + (f"region {outside[0]}" if outside[0] else "the whole fleet")
             + f", and you are limited to {', '.join(sorted(within or ()))}",
+        )
+    if within is not None and made.strange:
+        raise Declined(
+            "forbidden",
+            f"{made.strange[0].kind}: {made.strange[0].place} is named by no document of "
+            f"{made.strange[0].region}; whoever is limited to regions names the files and "
+            "variables that are named there already, or a secret in OpenBao or in a cluster",
         )
 
 

@@ -9,13 +9,13 @@ the old draft cannot be applied any more. Nothing here changes anything.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fleetd.daemon import outlook
+from fleetd.daemon import outlook, pointers
 from fleetd.daemon.handed import Handed
 from fleetd.engine import acceptance
 from fleetd.engine.state import State
@@ -55,6 +55,8 @@ class Draft:
     """Why that is asked."""
     regions: frozenset[str]
     """All that it touches; `""` stands for the whole fleet."""
+    strange: tuple[pointers.Pointer, ...]
+    """Secrets that were not named in these regions before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ class _Piece:
     def __init__(self, item: load.Item, source: bytes, folder: Path | None = None) -> None:
         self.key: Key = (item.kind, item.name)
         self.file = item.file
+        self.item = item
+        self.folder = folder or item.folder
         self.line = yamlplace.locate(source, item.index, ())
         self.written = _plain(item, None)
         self.content = _plain(item, folder)
@@ -99,12 +103,15 @@ def draft(
     sent = load.load_bytes({one.file: one.text.encode() for one in given})
     if sent.problems:
         return Wrong(problems=sent.problems)
-    folders = {one.file: Path(one.folder) for one in given}
+    folders = {one.file: Path(one.folder) for one in given if one.folder}
     new = _pieces(sent, folders)
     files = load.load(source.paths)
     if files.problems:
         return Wrong(problems=files.problems)
     own, before = _pieces(files), _handed(source.handed)
+    lost = [one for one in pointers.homeless(sent) if not ({one.file} & folders.keys())]
+    if lost := [one for one in lost if (one.kind, one.name) not in own]:
+        return Wrong(problems=tuple(lost))
     gone = before.keys() - new.keys() if prune else before.keys() & {drop}
     pruned = tuple(sorted(gone))
     keep = {key: one for key, one in before.items() if key not in (*pruned, *own)}
@@ -143,7 +150,15 @@ def draft(
             | {one.old.region for one in change.changed}
             | {reach.region_of(one.content) for one in told}
         ),
+        strange=pointers.strange(
+            _pointers(new[key] for key in fresh & new.keys() & keep.keys()),
+            _pointers(there.values()),
+        ),
     )
+
+
+def _pointers(pieces: Iterable[_Piece]) -> Iterator[pointers.Pointer]:
+    return (found for one in pieces for found in pointers.of(one.item, one.folder))
 
 
 def _fresh(keep: Mapping[Key, _Piece], before: Mapping[Key, _Piece]) -> list[Key]:

@@ -82,6 +82,8 @@ class House:
     buckets: Buckets
     strangers: Buckets
     """For those who fail to prove who they are, by address."""
+    arrivals: Buckets
+    """For browsers that come to log in, by address, which they may share."""
     desk: Desk | None
     audit: Audit | None = None
 
@@ -186,6 +188,7 @@ def knock(request: web.Request, door: Door, route: Route) -> Knock:
     return Knock(
         path=request.path,
         host=request.headers.get(hdrs.HOST, ""),
+        address=request.remote or "",
         bearer=given.strip() if scheme.lower() == "bearer" else "",
         forwarded=hdrs.FORWARDED in request.headers or hdrs.X_FORWARDED_FOR in request.headers,
         session=request.cookies.get(cookie(logins), "") if logins is not None else "",

@@ -28,7 +28,7 @@ class Given(NamedTuple):
     file: str
     """As its owner calls it."""
     folder: str
-    """Where the relative files that its documents name are found."""
+    """Where the relative files that its documents name are found; empty if it lies nowhere."""
     text: str
 
 

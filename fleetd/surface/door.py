@@ -27,6 +27,8 @@ class Knock:
 
     path: str
     host: str
+    address: str = ""
+    """Where it comes from: the machine, or a proxy before it."""
     bearer: str = ""
     """The token that was sent; empty if none was."""
     forwarded: bool = False

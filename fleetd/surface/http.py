@@ -49,7 +49,9 @@ _log = structlog.stdlib.get_logger("fleetd.http")
 HEADERS_MAX = 16 * 1024
 RATE = Rate(200.0, 400)
 STRANGERS = Rate(5.0, 20)
-"""Failures to log in, of one address."""
+"""Failures to prove anything, of one address."""
+ARRIVALS = Rate(20.0, 200)
+"""Browsers of one address that come to log in: behind a proxy those of a whole company have one."""
 ONCE = (hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.ORIGIN, "Last-Event-ID", "X-CSRF-Token")
 """Of these headers there is one, or nobody knows which counts."""
 PATH_SHOWN = 300
@@ -97,6 +99,7 @@ async def serving(
         door=door or LocalDoor(),
         buckets=Buckets(rate, time),
         strangers=Buckets(STRANGERS, time),
+        arrivals=Buckets(ARRIVALS, time),
         desk=desk,
         audit=audit,
     )

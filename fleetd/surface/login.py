@@ -35,7 +35,7 @@ def respond(house: House, logout: Route) -> Mapping[str, Respond]:
         given = answering.parameters(request, asking.Login)
         logins = _logins(house)
         # Everybody may ask, and each time the issuer may have to be asked.
-        answering.limit(house.strangers, request.remote or "")
+        answering.limit(house.arrivals, request.remote or "")
         url, sealed = await logins.begin(given.next)
         answer = _redirect(url)
         _set(answer, logins, answering.leaving(logins), sealed, lax=True)
@@ -43,7 +43,7 @@ def respond(house: House, logout: Route) -> Mapping[str, Respond]:
 
     async def finish(request: web.Request) -> web.Response:
         logins = _logins(house)
-        answering.limit(house.strangers, request.remote or "")
+        answering.limit(house.arrivals, request.remote or "")
         known = asking.Callback.__struct_fields__
         told = {name: value for name, value in request.query.items() if name in known}
         sealed = request.cookies.get(answering.leaving(logins), "")

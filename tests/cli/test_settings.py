@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fleetd import errors, settings
-from fleetd.cli import schema, sources, values
+from fleetd.cli import daemon, schema, sources, values
 from tests.cli import programs
 
 
@@ -259,3 +259,18 @@ def test_a_proxy_has_no_password_and_is_not_repeated() -> None:
     assert "canary" not in ran.err
     ran = programs.fleetd("config", "--network-proxy", "http://p.example:3128")
     assert ran.code == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "config", "doctor"])
+def test_every_setting_stands_in_the_help(command: str) -> None:
+    """Under a title of its own group, with its whole first sentence and what it takes; no list of
+    commands cuts one."""
+    told = " ".join(programs.fleetd(command, "--help", env={"COLUMNS": "80"}).out.split())
+    for field in schema.FIELDS.values():
+        assert f" {field.flag} " in told, field.name
+        assert " ".join(field.summary.split()) in told, field.name
+        assert field.text, field.name
+    for name in {one.rpartition(".")[0] for one in schema.FIELDS}:
+        assert f" {daemon.GROUPS[name]}: --" in told
+    for word in ("--access-file FILE ", "--pace-with FILE ", "--grace DURATION "):
+        assert word in told

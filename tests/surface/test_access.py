@@ -1,5 +1,6 @@
 """How callers prove who they are, and what is refused."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
@@ -267,6 +268,9 @@ async def test_an_issuer_that_does_not_answer(tmp_path: Path, issuer: Issuer) ->
     issuer.down = True
     time.ahead += timedelta(seconds=oidc.NOT_SOONER)
     await door.identify(knock(token))
+    issuer.rotate("k2")
+    for _ in range(2):
+        assert await refusal(door, knock(issuer.token("ops"))) == "login-unavailable"
     fresh = asks(tmp_path, issuer, Moving())
     assert await refusal(fresh, knock(token)) == "login-unavailable"
     assert await refusal(fresh, knock(token)) == "login-unavailable"
@@ -313,18 +317,49 @@ async def test_tokens_of_kubernetes(tmp_path: Path) -> None:
     """The cluster says whose a token is; its word is kept for a while and then asked for again."""
     cluster, time = Cluster(), Moving()
     door = reviewer(tmp_path, cluster, time)
-    found = await door.identify("good")
+    found = await door.identify("good", "here")
     assert (found.name, found.role) == ("system:serviceaccount:ops:ci", Role.VIEWER)
-    await door.identify("good")
+    await door.identify("good", "here")
     assert cluster.asked == 1
     for _ in range(3):
         with pytest.raises(problems.Refused, match="does not know"):
-            await door.identify("bad")
+            await door.identify("bad", "here")
     assert cluster.asked == 2
     time.ahead += timedelta(seconds=kubernetes.GOOD)
     cluster.audiences = ["others"]
     with pytest.raises(problems.Refused, match="does not know"):
-        await door.identify("good")
+        await door.identify("good", "here")
+
+
+async def test_strangers_cannot_make_us_ask_at_will(tmp_path: Path) -> None:
+    """Each address has its turns and all together have theirs; who was let in before is not held up
+    by them, also when what is known of him has to be asked for again."""
+    cluster, time = Cluster(), Moving()
+    door = reviewer(tmp_path, cluster, time)
+    await door.identify("good", "proxy")
+
+    async def guess(address: str) -> str:
+        with pytest.raises(problems.Refused) as refused:
+            await door.identify(tokens.new(), address)
+        return refused.value.code
+
+    told = [await guess("proxy") for _ in range(50)]
+    assert told.count("unauthorized") == kubernetes.OF_ADDRESS.burst - 1
+    assert set(told[20:]) == {"too-many-requests"}
+    assert await guess("elsewhere") == "unauthorized"
+    for number in range(1000):
+        await guess(f"10.0.0.{number}")
+    assert cluster.asked <= kubernetes.OF_ALL.burst
+    time.ahead += timedelta(seconds=kubernetes.GOOD)
+    assert (await door.identify("good", "proxy")).role is Role.VIEWER
+
+
+async def test_one_token_of_many_requests_is_one_question(tmp_path: Path) -> None:
+    """A page asks ten things at once."""
+    cluster = Cluster()
+    door = reviewer(tmp_path, cluster, Moving())
+    await asyncio.gather(*(door.identify("good", "here") for _ in range(50)))
+    assert cluster.asked == 1
 
 
 async def test_bytes_that_are_no_text_are_nobodys_token(tmp_path: Path) -> None:
@@ -343,10 +378,10 @@ async def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
     cluster.status = 500
     door = reviewer(tmp_path, cluster, Moving())
     with pytest.raises(problems.Refused) as refused:
-        await door.identify("good")
+        await door.identify("good", "here")
     assert refused.value.code == "login-unavailable"
     cluster.status = 201
-    assert (await door.identify("good")).role is Role.VIEWER
+    assert (await door.identify("good", "here")).role is Role.VIEWER
 
 
 async def test_a_proxy_is_not_this_machine() -> None:

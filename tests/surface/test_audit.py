@@ -257,6 +257,9 @@ async def test_the_command(tmp_path: Path) -> None:
     assert listed.output.count("pause") == 5
     good = CliRunner().invoke(main.fleetctl, ["audit", "verify", str(tmp_path)])
     assert (good.exit_code, "10 lines" in good.output) == (0, True)
+    told = CliRunner().invoke(main.fleetctl, ["audit", "verify", str(tmp_path), "-o", "json"])
+    digest = (tmp_path / audit.HEAD).read_text().split()[1]
+    assert json.loads(told.output) == {"good": True, "lines": 10, "digest": digest}
     rows = (tmp_path / audit.NEWEST).read_bytes().splitlines(keepends=True)
     (tmp_path / audit.NEWEST).write_bytes(b"".join(rows[:-1]))
     bad = CliRunner().invoke(main.fleetctl, ["audit", "verify", str(tmp_path)])

@@ -255,7 +255,8 @@ def test_a_crash_before_the_turn_leaves_the_old_set(tmp_path: Path) -> None:
 
 
 def document(text: str) -> dict[str, Any]:
-    return yaml.safe_load(text)
+    """As it is put: by itself it has no folder."""
+    return yaml.safe_load(text.replace("file: bmc.creds", "file: /etc/bmc.creds"))
 
 
 async def edit(daemon: Daemon, content: dict[str, Any] | None, **more: Any) -> Any:
@@ -310,16 +311,17 @@ async def test_a_document_of_a_file_is_not_taken_away(daemon: Daemon) -> None:
 async def test_whoever_is_limited_to_regions_changes_only_those(daemon: Daemon) -> None:
     """Planning, applying, putting and taking away are refused where they touch another region."""
     theirs, others = frozenset({"eu-1"}), frozenset({"eu-2"})
-    made = await daemon.desk.plan(given(POOL), prune=False, within=theirs)
+    stored = POOL.replace("{file: bmc.creds}", "{openbao: {path: bmc/spare}}")
+    made = await daemon.desk.plan(given(stored), prune=False, within=theirs)
     for act in (
-        daemon.desk.plan(given(POOL), prune=False, within=others),
+        daemon.desk.plan(given(stored), prune=False, within=others),
         daemon.desk.apply(made["id"], who="ada", consent="", within=others),
-        edit(daemon, document(POOL), within=others),
+        edit(daemon, document(stored), within=others),
     ):
         with pytest.raises(Declined) as refused:
             await act
         assert refused.value.code == "other-region"
-    await edit(daemon, document(POOL), within=theirs)
+    await edit(daemon, document(stored), within=theirs)
     with pytest.raises(Declined) as refused:
         await edit(daemon, None, within=others)
     assert refused.value.code == "not-found"
@@ -355,3 +357,34 @@ async def test_of_a_document_of_another_region_nothing_is_told(daemon: Daemon) -
     with pytest.raises(Declined, match="there is no ServerPool/spare"):
         await edit(daemon, None, expected=no, within=frozenset({"eu-2"}))
     assert shown == [None]
+
+
+async def test_a_relative_file_of_a_document_without_a_folder_is_refused(daemon: Daemon) -> None:
+    """It is not taken for one at the root of the file system; the complaint says where it is."""
+    with pytest.raises(Declined) as refused:
+        await edit(daemon, yaml.safe_load(POOL))
+    assert refused.value.code == "documents-bad"
+    (problem,) = refused.value.more["problems"]
+    assert (problem["name"], problem["field"]) == ("spare", "spec.access.file")
+    assert problem["code"] == "file-relative"
+    assert Ref("serverpool", "spare") not in daemon.state.declared.resources
+
+
+@pytest.mark.parametrize("access", ["{file: /etc/bmc.creds}", "{env: FLEETD_METRICS_TOKEN}"])
+async def test_who_is_limited_names_no_new_place_of_secrets(daemon: Daemon, access: str) -> None:
+    """Neither by put nor by plan; what the region names already may be named again, and a place in
+    its OpenBao is its own."""
+    within = frozenset({"eu-1"})
+    text = POOL.replace("{file: bmc.creds}", access)
+    for act in (
+        edit(daemon, yaml.safe_load(text), within=within),
+        daemon.desk.plan(given(text), prune=False, within=within),
+    ):
+        with pytest.raises(Declined) as refused:
+            await act
+        assert refused.value.code == "forbidden"
+    await edit(daemon, yaml.safe_load(text))
+    named = text.replace("spare", "more").replace("x1", "y1").replace(".211", ".212")
+    await daemon.desk.plan(given(named), prune=False, within=within)
+    stored = text.replace(access, "{openbao: {path: bmc/more}}")
+    await edit(daemon, yaml.safe_load(stored), within=within)

@@ -66,14 +66,14 @@ class GuardedDoor:
     async def identify(self, knock: Knock) -> Identity:
         ways = self._ways
         if knock.bearer:
-            return await self._by_token(ways, knock.bearer)
+            return await self._by_token(ways, knock.bearer, knock.address)
         if knock.session and ways.login is not None:
             return ways.login.identify(knock)
         if knock.certificate and ways.rules.certificates is not None:
             return _by_certificate(ways.rules.certificates, knock.certificate)
         raise problems.Refused("unauthorized", _HINT)
 
-    async def _by_token(self, ways: _Ways, token: str) -> Identity:
+    async def _by_token(self, ways: _Ways, token: str, address: str) -> Identity:
         if not token.isascii():
             raise problems.Refused("unauthorized", "this token is not known here")
         if token.startswith(tokens.PREFIX):
@@ -81,7 +81,7 @@ class GuardedDoor:
         if ways.issuer is not None and oidc.is_oidc(token, ways.issuer.rules.issuer):
             return await ways.issuer.identify(token)
         if ways.reviewer is not None:
-            return await ways.reviewer.identify(token)
+            return await ways.reviewer.identify(token, address)
         raise problems.Refused("unauthorized", "this token is not known here")
 
     async def run(self) -> None:

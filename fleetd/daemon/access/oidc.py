@@ -69,6 +69,8 @@ class Issuer:
         self._about: Mapping[str, Any] = {}
         self._fetched: float | None = None
         self._tried: float | None = None
+        self._failed = False
+        """Whether it did not answer when it was asked last."""
         self._fetching = asyncio.Lock()
 
     @property
@@ -141,6 +143,8 @@ class Issuer:
                 if self._stale() or name not in self._keys:
                     await self._fetch()
         found = self._keys.get(name)
+        if found is None and self._failed:
+            raise unavailable(self._rules.issuer)  # it may be a new key
         if found is None:
             raise problems.Refused("unauthorized", "the token is signed with a key nobody knows")
         return found
@@ -168,7 +172,7 @@ class Issuer:
             if self._stale():
                 raise unavailable(self._rules.issuer)
             return
-        self._tried = now
+        self._tried, self._failed = now, True
         try:
             self._about, self._keys = await self._ask()
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, jwt.PyJWTError) as cause:
@@ -176,7 +180,7 @@ class Issuer:
             if self._stale():
                 raise unavailable(self._rules.issuer) from None
             return
-        self._fetched = now
+        self._fetched, self._failed = now, False
 
     async def _ask(self) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
         told = await self._configuration()
