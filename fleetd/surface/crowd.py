@@ -35,8 +35,9 @@ class Crowd:
         self.server: web.Server | None = None
         self._asking: set[web.RequestHandler] = set()
         """Whose request is being answered."""
-        self._stuck: dict[web.RequestHandler, tuple[tuple[int, int], float]] = {}
-        """How much somebody has not taken and has taken, and since when it is so much."""
+        self._stuck: dict[web.RequestHandler, tuple[tuple[int, int], int]] = {}
+        """How much somebody has not taken and has taken, and for how many looks it is so much. Not
+        for how long: while this process stands still, nobody can take anything."""
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
         """For aiohttp: as long as the server runs."""
@@ -57,9 +58,9 @@ class Crowd:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            self.look(asyncio.get_running_loop().time())
+            self.look()
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         there = self.server.connections if self.server is not None else []
         before, self._stuck = self._stuck, {}
         silent: list[asyncio.Transport] = []
@@ -70,9 +71,9 @@ class Crowd:
             left = transport.get_write_buffer_size()
             if left:
                 far = left, _confirmed(transport)
-                was, since = before.get(one, (far, now))
-                self._stuck[one] = (far, since if was == far else now)
-                if now - self._stuck[one][1] >= STALLED:
+                was, looks = before.get(one, (far, -1))
+                self._stuck[one] = (far, looks + 1 if was == far else 0)
+                if self._stuck[one][1] * LOOK >= STALLED:
                     transport.abort()
             elif one not in self._asking:
                 silent.append(transport)

@@ -56,6 +56,8 @@ ONCE = (hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.ORIGIN, "Last-Event-ID", "X-
 """Of these headers there is one, or nobody knows which counts."""
 PATH_SHOWN = 300
 """Letters of an address in the log."""
+GOODBYE = 1.0
+"""Seconds in which answers that are under way may end with the daemon."""
 REQUEST_ID = "X-Request-Id"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -113,7 +115,7 @@ async def serving(
         max_line_size=4 * HEADERS_MAX,
         max_field_size=4 * HEADERS_MAX,
         # Nothing is read or written for long here; a slow reader must not hold up the end.
-        shutdown_timeout=1.0,
+        shutdown_timeout=GOODBYE,
         # That is also how long it waits for the head of the first one.
         keepalive_timeout=crowd.HEAD_WITHIN,
     )

@@ -32,8 +32,6 @@ BEAT = 15.0
 """Seconds after which a quiet stream shows that it lives, and whether its caller still may read."""
 TICK = 1.0
 """Seconds after which it is noticed that a reader left."""
-STALLED = 20.0
-"""Seconds after which a reader that takes nothing is cut off."""
 SHARED = 4096
 """Events in memory; who is further behind reads from the store."""
 GROUPS = 16
@@ -241,7 +239,7 @@ async def _stream(
     await response.prepare(request)
     loop, place = asyncio.get_running_loop(), feed.place()
     try:
-        await _write(response, f"retry: 2000\nid: {at}\n\n".encode())
+        await response.write(f"retry: 2000\nid: {at}\n\n".encode())
         beat = asked = loop.time() + BEAT
         while not feed.ended and request.transport is not None:
             if loop.time() >= asked:
@@ -253,20 +251,12 @@ async def _stream(
             if not text and loop.time() >= beat:
                 text = f": still here\nid: {at}\n\n".encode()
             if text:
-                await _write(response, text)
+                await response.write(text)
                 beat = loop.time() + BEAT
             elif not lines:
                 await feed.news(at, place, min(beat - loop.time(), TICK))
     except Gone:
-        await _write(response, b"event: gone\ndata: {}\n\n")
-    except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
+        await response.write(b"event: gone\ndata: {}\n\n")
     except (ConnectionError, problems.Refused, errors.StoreError):
         pass  # the reader left, may not read any more, or there is nothing to read from
     return response
-
-
-async def _write(response: web.StreamResponse, text: bytes) -> None:
-    async with asyncio.timeout(STALLED):
-        await response.write(text)

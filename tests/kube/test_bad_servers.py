@@ -139,7 +139,7 @@ async def written_and_seen(access: Secret, followed: Cache) -> dict[str, str]:
     await KubeClient(transport).create(followed.kind, body)
     await transport.close()
     seen = None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while seen is None:
             await asyncio.sleep(0.01)
             seen = followed.get("new", "default")

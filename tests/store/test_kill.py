@@ -1,47 +1,19 @@
 """What was acknowledged before a `kill -9` is there afterwards. Real processes, real disk."""
 
+import os
 import random
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import pytest
 
 from fleetd.vocabulary import Done
 from tests.store import samples
+from tests.store.worker import work
+from tests.toy.forked import Forked
 
 KILLS = 200
 SHARDS = 4
-
-WORKER = """
-import asyncio, os, sys
-from pathlib import Path
-from fleetd import clock
-from fleetd.store import runner, sqlite
-from fleetd.vocabulary import Done
-from tests.store import samples
-
-async def main():
-    store = sqlite.SqliteStore(Path(sys.argv[1]), runner.ThreadRunner(clock.SystemClock()))
-    await store.open()
-    tell = lambda text: os.write(1, text.encode())
-
-    async def work(task):
-        number = 0
-        while True:
-            number += 1
-            seq = await store.intend(samples.intent(task))
-            tell(f"intent {seq} {task}\\n")
-            await store.conclude(seq, Done(), samples.at(task))
-            tell(f"ending {seq} {task}\\n")
-            await store.put("conditions", {f"{sys.argv[2]}/{task}": b"%d" % number})
-            tell(f"record {number} {task}\\n")
-            await store.record([samples.event(task)])
-
-    await asyncio.gather(*(work(task) for task in range(int(sys.argv[3]))))
-
-asyncio.run(main())
-"""
 
 
 @pytest.mark.slow
@@ -73,16 +45,14 @@ async def test_nothing_acknowledged_is_lost(tmp_path: Path, shard: int) -> None:
 
 def _killed(directory: Path, run: str, tasks: int, *, after: int) -> list[tuple[str, int, int]]:
     """Start a worker, kill it after so many acknowledgements, return all it made."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(directory), run, str(tasks)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    ) as worker:
-        assert worker.stdout is not None
-        lines = [worker.stdout.readline() for _ in range(after)]
+    pipe = directory.with_name(f"told-{run}")
+    os.mkfifo(pipe)
+    worker = Forked(work, str(directory), run, str(tasks), out=pipe, environ=os.environ)
+    with pipe.open() as telling:
+        lines = [telling.readline() for _ in range(after)]
         worker.kill()
-        lines += worker.stdout.readlines()
+        lines += telling.readlines()
+    assert worker.wait(60) == -signal.SIGKILL
     told: list[tuple[str, int, int]] = []
     for line in lines:
         kind, count, task = line.split()

@@ -1,5 +1,5 @@
 """
-A fleetd with a planted bug, as a program: `python -m tests.toy.early serve ...`.
+A fleetd with a planted bug, to be forked (`tests.toy.forked`).
 
 Its store says that an intent or an ending is on disk, and writes it a second later: what
 a cache without a battery does. Only a kill under load can tell.
@@ -40,7 +40,7 @@ async def conclude(self: SqliteStore, seq: int, ending: Any, at: Any) -> None:
     task.add_done_callback(_tasks.discard)
 
 
-if __name__ == "__main__":
+def serve(*_args: str) -> None:
     SqliteStore.intend = intend
     SqliteStore.conclude = conclude
     main()

@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO, Any
 
 from tests.cli import programs
+from tests.toy.forked import Forked, fleetd
 
 ROOT = Path(__file__).parents[2]
+Process = subprocess.Popen[str] | Forked
 
 
 @contextlib.contextmanager
@@ -42,26 +44,13 @@ def daemon(
     pace: float,
     log: IO[str] | int,
     drivers: str = "tests.toy.remote",
-    program: str = "fleetd",
     **environ: str,
 ) -> "subprocess.Popen[str]":
     """A `fleetd serve` on that world. It prints where it listens into its log."""
     return subprocess.Popen(
-        [
-            *(sys.executable, "-m", program, "serve"),
-            *("--documents", str(documents), "--state", str(state), "--listen", "127.0.0.1:0"),
-            *("--drivers", drivers, "--log-format", "json"),
-            *("--observe-moving", f"{max(5000 / pace, 100):.0f}ms", "--observe-interval", "2s"),
-            *("--execute-rate", "500", "--execute-burst", "500"),
-        ],
+        [sys.executable, "-m", "fleetd", *_arguments(documents, state, pace, drivers)],
         cwd=ROOT,
-        env={
-            **programs.environment(),
-            **environ,
-            "TOY_WORLD": str(port),
-            "TOY_PACE": str(pace),
-            "PYTHONPATH": str(ROOT),
-        },
+        env=_environment(port, pace) | environ,
         stdout=log,
         stderr=log,
         text=True,
@@ -70,7 +59,35 @@ def daemon(
     )
 
 
-def address(log: Path, process: "subprocess.Popen[str]", within: float = 30.0) -> str:
+def forked(
+    documents: Path,
+    state: Path,
+    port: int,
+    *,
+    pace: float,
+    log: Path,
+    program: Callable[..., None] = fleetd,
+) -> Forked:
+    """The same, for tests that start hundreds."""
+    words = _arguments(documents, state, pace, "tests.toy.remote")
+    return Forked(program, *words, out=log, environ=_environment(port, pace))
+
+
+def _arguments(documents: Path, state: Path, pace: float, drivers: str) -> list[str]:
+    return [
+        *("serve", "--documents", str(documents), "--state", str(state)),
+        *("--listen", "127.0.0.1:0", "--drivers", drivers, "--log-format", "json"),
+        *("--observe-moving", f"{max(5000 / pace, 100):.0f}ms", "--observe-interval", "2s"),
+        *("--execute-rate", "500", "--execute-burst", "500"),
+    ]
+
+
+def _environment(port: int, pace: float) -> dict[str, str]:
+    here = {"TOY_WORLD": str(port), "TOY_PACE": str(pace), "PYTHONPATH": str(ROOT)}
+    return programs.environment() | here
+
+
+def address(log: Path, process: Process, within: float = 60.0) -> str:
     """Where the daemon listens, once it does."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
@@ -85,14 +102,19 @@ def address(log: Path, process: "subprocess.Popen[str]", within: float = 30.0) -
     raise RuntimeError(f"the daemon did not start:\n{log.read_text()[-2000:]}")
 
 
+def wait_for(log: Path, words: str, within: float = 60.0) -> None:
+    deadline = time.monotonic() + within
+    while words not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.05)
+
+
 def ask(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return json.load(answer)
 
 
-def end(
-    process: "subprocess.Popen[str]", number: int = signal.SIGTERM, within: float = 15.0
-) -> int:
+def end(process: Process, number: int = signal.SIGTERM, within: float = 60.0) -> int:
     """End it by its id, with force if it does not listen."""
     if process.stdin is not None:
         process.stdin.close()
