@@ -117,9 +117,16 @@ WORK = m.Row(
         ),
         m.Graph(
             title="How long a look takes",
-            about="Time of one look, by kind of far side; half of them are faster.",
+            about="Time of one look, by driver; half of them are faster.",
             unit="s",
-            queries=f.seconds("fleetd_observe_duration_seconds", "backend_kind", HERE)[:1],
+            queries=f.seconds("fleetd_observe_duration_seconds", "driver", HERE)[:1],
+        ),
+        m.Graph(
+            title="How long looks wait",
+            about="How long what is due for a look waits for a worker. Seconds, and for long: more "
+            "workers (observe.workers), or a far side that is slow.",
+            unit="s",
+            queries=f.seconds("fleetd_queue_wait_seconds", match=HERE),
         ),
         m.Graph(
             title="How late the event loop is",
@@ -194,9 +201,9 @@ FAR = m.Row(
         ),
         m.Graph(
             title="How long a step takes",
-            about="Time of one step at the far side, by its kind; half of them are faster.",
+            about="Time of one step at the far side, by driver; half of them are faster.",
             unit="s",
-            queries=f.seconds("fleetd_apply_duration_seconds", "backend_kind", HERE)[:1],
+            queries=f.seconds("fleetd_apply_duration_seconds", "driver", HERE)[:1],
         ),
     ),
 )

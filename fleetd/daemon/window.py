@@ -210,8 +210,8 @@ class Window:
 
     def work(self) -> Work:
         return Work(
-            looks={kind: _histogram(times) for kind, times in self.stats.looks.items()},
-            steps={kind: _histogram(times) for kind, times in self.stats.steps.items()},
+            looks={by: _histogram(times) for by, times in self.stats.looks.items()},
+            steps={by: _histogram(times) for by, times in self.stats.steps.items()},
             outcomes=dict(self.stats.outcomes),
             plans=_histogram(self.stats.plans),
             plans_refused=self.stats.plans_refused,
@@ -221,6 +221,7 @@ class Window:
             looked=dict(self.stats.looked_at),
             writes=_histogram(self.stats.writes),
             lag=_histogram(self.stats.lag),
+            queued=_histogram(self.stats.waits),
         )
 
     def queue(self) -> QueueState:

@@ -59,12 +59,13 @@ class Core:
         )
         self.gates = gates
         widths = Widths(tuning.gates.concurrency, tuning.upkeep.workers)
+        self.stats = Stats()
         self.looks: queue.Queue[Ref] = queue.Queue(
             tuning.backoff,
             rng,
             lanes=observer.lanes(self.state, widths),
+            waited=self.stats.waits.add,
         )
-        self.stats = Stats()
         self.executor = Executor(
             state=self.state,
             drivers=drivers,

@@ -223,7 +223,9 @@ class Executor:
             _log.error("driver failed", driver=job.driver, verb=step.verb, exc_info=cause)
             message = f"the {job.driver} driver failed: {type(cause).__name__}"
             return Failed(answers.FAULT, message, retry=True)
-        self._stats.applied(job.backend, self._clock.monotonic() - started)
+        finally:
+            took = self._clock.monotonic() - started
+            self._stats.applied(job.driver, job.backend, took)
         return answers.outcome(said, job.driver)
 
     async def _cannot_write(self, job: _Job, flying: Attempt, cause: Exception) -> None:

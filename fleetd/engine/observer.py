@@ -180,13 +180,15 @@ class Observer:
                 _log.error("driver failed", ref=str(want.ref), driver=want.driver, exc_info=cause)
         else:
             self._widths.came_back(want.backend)
-            self._stats.looked(want.backend, self._clock.monotonic() - started)
             if seen.facts is not None:
                 self._heard(want.ref)
                 self._stats.looked_at[want.driver, "seen"] += 1
                 return Observation(
                     ref=want.ref, at=began, facts=seen.facts, digest=digest, calm=seen.calm
                 )
+        finally:
+            took = self._clock.monotonic() - started
+            self._stats.looked(want.driver, want.backend, took)
         if reason == blind.NO_ANSWER:
             error = f"{error}; {_SILENT}"
         self._missed(want.ref, error)

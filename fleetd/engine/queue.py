@@ -105,6 +105,10 @@ class Lanes(Generic[K]):
         return sum(map(len, self._beside.values()))
 
 
+def _nobody(_waited: float) -> None:
+    """Nobody wants to know."""
+
+
 def _one_lane() -> Lanes[Any]:
     return Lanes(lambda _: "", lambda _: sys.maxsize)
 
@@ -116,6 +120,8 @@ class Queue(Generic[K]):
     keys_max: int = 2_000_000
     """A bound against a leak of keys: twenty times the largest fleet we promise to run."""
     lanes: Lanes[K] = field(default_factory=_one_lane)
+    waited: Callable[[float], None] = _nobody
+    """Hears how many seconds a key that was due waited for a worker."""
 
     _waiting: dict[K, _Slot] = field(default_factory=dict[K, _Slot])
     _later: list[tuple[float, int, K]] = field(default_factory=list[tuple[float, int, K]])
@@ -228,6 +234,7 @@ class Queue(Generic[K]):
                 continue
             del self._waiting[key]
             self._working[key] = lane
+            self.waited(max(asyncio.get_running_loop().time() - slot.due, 0.0))
             return key
 
     def _promote(self) -> None:

@@ -25,15 +25,21 @@ class Durations:
         self.counts[-1] += 1
 
 
+By = tuple[str, str]
+"""The driver, and the kind of backend: garden, metal, cluster ..."""
+
+
 @dataclass
 class Stats:
-    looks: dict[str, Durations] = field(default_factory=dict[str, Durations])
-    """By kind of backend: garden, metal, cluster ..."""
-    steps: dict[str, Durations] = field(default_factory=dict[str, Durations])
+    looks: dict[By, Durations] = field(default_factory=dict[By, Durations])
+    """However they ended."""
+    steps: dict[By, Durations] = field(default_factory=dict[By, Durations])
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """By driver and ending, counted after the ending is on disk."""
     looked_at: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """By driver and result: seen or blind."""
+    waits: Durations = field(default_factory=Durations)
+    """Of what was due for a worker."""
     writes: Durations = field(default_factory=Durations)
     """Until an intent was on disk."""
     lag: Durations = field(default_factory=Durations)
@@ -51,8 +57,8 @@ class Stats:
     def abandoned(self) -> int:
         return sum(map(len, self.strays.values()))
 
-    def looked(self, backend: str, seconds: float) -> None:
-        self.looks.setdefault(Backend.of(backend).kind, Durations()).add(seconds)
+    def looked(self, driver: str, backend: str, seconds: float) -> None:
+        self.looks.setdefault((driver, Backend.of(backend).kind), Durations()).add(seconds)
 
-    def applied(self, backend: str, seconds: float) -> None:
-        self.steps.setdefault(Backend.of(backend).kind, Durations()).add(seconds)
+    def applied(self, driver: str, backend: str, seconds: float) -> None:
+        self.steps.setdefault((driver, Backend.of(backend).kind), Durations()).add(seconds)

@@ -57,14 +57,14 @@ STEPS = Declared(
 APPLY = Declared(
     "fleetd_apply_duration_seconds",
     "histogram",
-    "Time one step took at the far side, by kind of backend.",
-    ("backend_kind",),
+    "Time one step took at the far side, however it ended, by driver and kind of backend.",
+    ("driver", "backend_kind"),
 )
 OBSERVE = Declared(
     "fleetd_observe_duration_seconds",
     "histogram",
-    "Time one look took, by kind of backend.",
-    ("backend_kind",),
+    "Time one look took, however it ended, by driver and kind of backend.",
+    ("driver", "backend_kind"),
 )
 PLAN = Declared("fleetd_plan_duration_seconds", "histogram", "Time one plan of one region took.")
 REFUSED = Declared("fleetd_plans_refused_total", "counter", "Plans that did not pass the lint.")
@@ -78,6 +78,11 @@ QUEUE = Declared(
     "gauge",
     "Resources in the work queue: ready for a worker, delayed, or working.",
     ("state",),
+)
+QUEUED = Declared(
+    "fleetd_queue_wait_seconds",
+    "histogram",
+    "How long a resource that was due for a look waited for a worker.",
 )
 BREAKER = Declared(
     "fleetd_backend_breaker_open",
@@ -198,8 +203,12 @@ PER_BACKEND = (BREAKER, IN_FLIGHT, WAITED, CALLS, UNANSWERED, CALLED)
 PER_CREDENTIAL = (CREDENTIALS, EXPIRY, ROTATION)
 PER_DRIVER = (STEPS, LOOKS)
 PER_KIND = (APPLY, OBSERVE)
+"""By driver as well."""
 PER_ROUTE = (REQUESTS, REQUEST_TIME)
-SINGLE = (*(BUILD_INFO, READY, PLAN, REFUSED, ABANDONED, QUEUE, COMMITS, STORE_SIZE, WRITTEN, LAG),)
+SINGLE = (
+    *(BUILD_INFO, READY, PLAN, REFUSED, ABANDONED, QUEUE, QUEUED),
+    *(COMMITS, STORE_SIZE, WRITTEN, LAG),
+)
 ALL = (
     *SINGLE,
     *PER_REGION,

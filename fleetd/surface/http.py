@@ -163,7 +163,9 @@ def application(
     for route in shown:
         handler = own.get(route.name) or answering.respond(route, house)
         both = route.method == "GET" and route.media != routes.EVENT_STREAM
+        faults = {500, *(problems.TITLES[code][0] for code in route.problems)}
         for method in ("GET", "HEAD") if both else (route.method,):
+            figures.requests.expect(route.path, method, (one for one in faults if one >= 500))
             app.router.add_route(method, route.path, handler)
             allowed.setdefault(route.path, []).append(method)
     for path, methods in allowed.items():

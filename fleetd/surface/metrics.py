@@ -4,7 +4,7 @@ process by prometheus_client.
 
 Values are read from the `Panel` when somebody scrapes; nothing is counted here but requests. The
 one rule: a scrape costs what changed since the last one, plus a glance at each region and backend.
-Every series exists from the start with zero, so that a rate exists before the first failure.
+Every series that counts failures exists from the start with zero, so that the first one is seen.
 """
 
 import asyncio
@@ -71,6 +71,12 @@ class Requests:
         self.answered: Counter[tuple[str, str, str]] = Counter()
         self.times: dict[str, tuple[list[int], float]] = {}
         self.marks: Counter[str] = Counter()
+
+    def expect(self, route: str, method: str, codes: Iterable[int]) -> None:
+        """That some answers would be failures of ours, of which there are none yet."""
+        for code in codes:
+            self.answered[route, method, str(code)] += 0
+        self.marks[route] += 1
 
     def request(self, route: str, method: str, code: int, seconds: float) -> None:
         method = method if method in METHODS else "other"
@@ -178,6 +184,7 @@ class Metrics:
             (f.PLAN, work.plans),
             (f.WRITTEN, work.writes),
             (f.LAG, work.lag),
+            (f.QUEUED, work.queued),
         ):
             self._put(declared, (times.total, *times.counts), [((), times)])
         depths = (("ready", queue.ready), ("delayed", queue.delayed), ("working", queue.working))
@@ -318,19 +325,14 @@ class Metrics:
         ]
         self._put(f.STEPS, [value for _, value in steps], steps)
         self._put(f.LOOKS, [value for _, value in looks], looks)
-        empty = Histogram(work.plans.bounds, [0] * len(work.plans.counts), 0.0)
-        kinds = {backend.kind for backend in source.backends()}
         for declared, found in ((f.APPLY, work.steps), (f.OBSERVE, work.looks)):
-            keys = sorted(kinds | set(found))
-            for kind in keys:
-                times = found.get(kind, empty)
+            for by, times in sorted(found.items()):
                 self._sheet.put(
                     declared,
-                    kind,
+                    " ".join(by),
                     (times.total, *times.counts),
-                    lambda kind=kind, times=times: [((kind,), times)],
+                    lambda by=by, times=times: [(by, times)],
                 )
-            self._sheet.keep(declared, keys)
 
     def _routes(self) -> None:
         told = self.requests

@@ -121,10 +121,10 @@ class Figures:
 class Work:
     """What the engine did since it started."""
 
-    looks: Mapping[str, Histogram]
-    """By kind of backend: garden, metal, cluster ..."""
-    steps: Mapping[str, Histogram]
-    """Calls of `apply`, by kind of backend."""
+    looks: Mapping[tuple[str, str], Histogram]
+    """By driver and kind of backend: garden, metal, cluster ..."""
+    steps: Mapping[tuple[str, str], Histogram]
+    """Calls of `apply`, by the same."""
     outcomes: Mapping[tuple[str, str], int]
     """By driver and ending (`Done`, `Waiting`, `Failed`, `Lost`), counted after it is on disk."""
     plans: Histogram
@@ -140,6 +140,8 @@ class Work:
     """Until an intent was on disk."""
     lag: Histogram = NO_TIMES
     """How late the event loop woke up a timer."""
+    queued: Histogram = NO_TIMES
+    """How long what was due for a look waited for a worker."""
 
 
 @dataclass(slots=True, kw_only=True)

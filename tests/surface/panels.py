@@ -281,7 +281,7 @@ def small(message: str = "the shoot is being made") -> FakePanel:
             {"kind": "Region", "metadata": {"name": "eu-1"}, "spec": {}},
         ],
         done=Work(
-            looks={"garden": Histogram(BOUNDS, (3, 2, 1, 0), 4.5)},
+            looks={("gardener", "garden"): Histogram(BOUNDS, (3, 2, 1, 0), 4.5)},
             steps={},
             outcomes={("gardener", "Done"): 2},
             plans=Histogram(BOUNDS, (9, 0, 0, 1), 60.0),

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -290,6 +291,27 @@ async def test_a_fault_inside_tells_nothing(ask: Any, panel: FakePanel) -> None:
     status, body, _ = await ask("/api/v1/events")
     assert (status, body["code"]) == (500, "internal")
     assert "NoneType" not in json.dumps(body)
+
+
+async def test_failures_begin_at_zero(ask: Any, panel: FakePanel) -> None:
+    """Of each route: the first one raises a count that was there, so an alert sees it."""
+
+    async def failed() -> dict[str, str]:
+        found = re.findall(
+            r'http_requests_total{(.*),code="500"} (\S+)', (await ask("/metrics"))[1]
+        )
+        return dict(found)
+
+    before = await failed()
+    assert set(before.values()) == {"0.0"}
+    assert 'route="/api/v1/regions/{name}",method="GET"' in before
+    panel.history = None  # pyright: ignore[reportAttributeAccessIssue] -- a fault
+    assert (await ask("/api/v1/events"))[0] == 500
+    after = await failed()
+    assert after.keys() == before.keys()
+    assert {key for key in after if after[key] != before[key]} == {
+        'route="/api/v1/events",method="GET"'
+    }
 
 
 async def test_answers_are_not_kept(ask: Any) -> None:

@@ -55,18 +55,19 @@ def test_what_is_counted() -> None:
     assert value(panel, "fleetd_queue_depth", state="delayed") == 2
 
 
+GARDEN = {"driver": "gardener", "backend_kind": "garden"}
+
+
 def test_histograms_add_up() -> None:
     """Buckets are cumulative, the last is everything, and the sum is the sum."""
     panel = panels.small()
     found = {
-        bound: value(
-            panel, "fleetd_observe_duration_seconds_bucket", backend_kind="garden", le=bound
-        )
+        bound: value(panel, "fleetd_observe_duration_seconds_bucket", le=bound, **GARDEN)
         for bound in ("0.1", "1.0", "10.0", "+Inf")
     }
     assert found == {"0.1": 3, "1.0": 5, "10.0": 6, "+Inf": 6}
-    assert value(panel, "fleetd_observe_duration_seconds_sum", backend_kind="garden") == 4.5
-    assert value(panel, "fleetd_observe_duration_seconds_count", backend_kind="garden") == 6
+    assert value(panel, "fleetd_observe_duration_seconds_sum", **GARDEN) == 4.5
+    assert value(panel, "fleetd_observe_duration_seconds_count", **GARDEN) == 6
     assert value(panel, "fleetd_plan_duration_seconds_count") == 10
 
 
@@ -77,7 +78,6 @@ def test_series_start_at_zero() -> None:
         assert value(panel, "fleetd_holds", region="eu-1", reason=reason.value) in {0, 1}
     for outcome in families.OUTCOMES:
         assert value(panel, "fleetd_steps_total", driver="gardener", outcome=outcome) in {0, 2}
-    assert value(panel, "fleetd_apply_duration_seconds_count", backend_kind="cluster") == 0
 
 
 def test_an_empty_daemon_answers() -> None:
@@ -306,7 +306,7 @@ def test_both_formats_say_the_same() -> None:
         }
 
     assert ours(new) == ours(old)
-    assert len(ours(new)) > 100
+    assert len(ours(new)) > 80
 
 
 def test_the_format_and_the_packing_are_what_was_asked_for() -> None:
