@@ -312,11 +312,21 @@ def alert(name: str, severity: str, **labels: str) -> dict[str, Any]:
             [
                 alert("FleetdDown", "critical"),
                 alert("FleetdIncident", "critical", region="eu-1"),
-                alert("FleetdNotReady", "warning"),
+                alert("FleetdConvergenceBudgetBurn", "warning", region="eu-2"),
                 alert("SomebodyElses", "warning"),
             ],
             {"FleetdDown "},
             {"SomebodyElses "},
+        ),
+        (
+            [
+                alert("FleetdDown", "critical", instance="a"),
+                alert("FleetdNotReady", "warning", instance="a"),
+                alert("FleetdNotReady", "warning", instance="b"),
+                alert("FleetdIncident", "critical", region="eu-1"),
+            ],
+            {"FleetdDown ", "FleetdIncident eu-1"},
+            {"FleetdNotReady "},
         ),
         (
             [
@@ -328,7 +338,7 @@ def alert(name: str, severity: str, **labels: str) -> dict[str, Any]:
             {"FleetdStoreSlow "},
         ),
     ],
-    ids=["a region in need", "fleetd is down", "both levels"],
+    ids=["a region in need", "no fleetd is there", "one fleetd is down", "both levels"],
 )
 def test_who_is_told_what(
     tmp_path: Path, sent: list[dict[str, Any]], people: set[str], tickets: set[str]

@@ -16,7 +16,8 @@ TESTS = RULES / "tests"
 WATCHDOG = "FleetdWatchdog"
 SEVERITIES = ("critical", "warning")
 WORDS = frozenset(
-    {"absent", "avg_over_time", "histogram_quantile", "increase", "rate", "time", "vector"}
+    {"absent", "avg_over_time", "changes", "histogram_quantile", "increase", "max_over_time"}
+    | {"rate", "time", "vector"}
     | {"and", "avg", "bool", "by", "max", "on", "or", "sum", "unless", "up"}
 )
 """Of PromQL, what the rules may use; and `up`, which Prometheus makes itself."""
