@@ -31,6 +31,7 @@ from fleetd.kube.client import KubeClient, Listener
 from fleetd.kube.gated import GatedTransport
 from fleetd.kube.http import HttpTransport
 from fleetd.kube.kinds import Kind
+from fleetd.kube.slim import Slim
 from fleetd.secrets import Secret
 from topology.resource import Ref
 
@@ -53,8 +54,9 @@ class Ours:
         gate = Gate("bench", FAST, self._clock)
         self._transport = GatedTransport(HttpTransport(config.read(access)), gate, self._clock)
         self._client = KubeClient(self._transport, manager="bench", listener=_Noting(self))
-        self._queue: asyncio.Queue[str] = asyncio.Queue()
-        self._woken: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+        """Since when each of them is to be looked at, the first one first."""
+        self._resting: list[asyncio.Future[None]] = []
         self._since_woken: list[float] = []
         self._since_changed: list[float] = []
         self.cache: Cache | None = None
@@ -81,23 +83,35 @@ class Ours:
             os._exit(0)
 
     def _wake(self, ref: Ref) -> None:
-        if ref.name not in self._woken:
-            self._woken[ref.name] = time.monotonic()
-            self._queue.put_nowait(ref.name)
+        if ref.name not in self._due:
+            self._due[ref.name] = time.monotonic()
+            if self._resting:
+                self._resting.pop().set_result(None)
 
     async def _work(self, kind: Kind, cache: Cache) -> None:
         while True:
-            name = await self._queue.get()
-            began = self._woken.pop(name)
-            seen = cache.get(name, NAMESPACE, by=Ref("map", name))
-            if seen is None or seen["data"]["want"] == seen["data"]["have"]:
-                continue
+            while self._due:
+                name = next(iter(self._due))
+                await self._settle(kind, cache, name, self._due.pop(name))
+            rest = asyncio.get_running_loop().create_future()
+            self._resting.append(rest)
+            await rest
+
+    async def _settle(self, kind: Kind, cache: Cache, name: str, began: float) -> None:
+        """Until it is as wanted. What the write itself changed is read here, with all that came
+        meanwhile, and wakes nobody else."""
+        by = Ref("map", name)
+        while (seen := cache.get(name, NAMESPACE, by=by)) is not None:
+            if seen["data"]["want"] == seen["data"]["have"]:
+                return
             meta = {"name": name, "namespace": NAMESPACE}
             body = {"metadata": meta, "data": {"have": seen["data"]["want"]}}
             await self._client.apply(kind, body, force=True)
             now = time.monotonic()
             self._since_woken.append(now - began)
             self._since_changed.append(now - int(seen["data"]["want"]) / 1e9)
+            self._due.pop(name, None)
+            began = now
 
     def _report(self) -> None:
         found = {"woken": _cuts(self._since_woken), "changed": _cuts(self._since_changed)}
@@ -116,10 +130,10 @@ class _Noting(Listener):
     def __init__(self, ours: Ours) -> None:
         self._ours = ours
 
-    def wrote(self, kind: Kind, obj: dict[str, Any]) -> None:
+    def wrote(self, kind: Kind, obj: dict[str, Any], told: Slim | None = None) -> None:
         del kind
         if self._ours.cache is not None:
-            self._ours.cache.note(obj)
+            self._ours.cache.note(obj, told)
 
     def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None:
         pass

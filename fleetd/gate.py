@@ -102,32 +102,38 @@ class Gate:
     async def enter(self) -> "Turn":
         """Wait for a turn, which lasts until its `end`. Raises GateClosed without waiting while the
         breaker is open."""
-        self.check()
-        started = self.clock.monotonic()
-        await self._token()
-        await self._slots.acquire()
-        self.waited += self.clock.monotonic() - started
-        try:
-            # The wait may have been long enough for the breaker to open.
-            probe = self.check()
-        except GateClosed:
-            self._slots.release()
-            raise
+        now = self.clock.monotonic()
+        probe = self.check(now)
+        wait = self._booked(now)
+        if wait > 0 or self._slots.locked():
+            await self._sleep(wait)
+            await self._slots.acquire()
+            began, now = now, self.clock.monotonic()
+            self.waited += now - began
+            try:
+                # The wait may have been long enough for the breaker to open.
+                probe = self.check(now)
+            except GateClosed:
+                self._slots.release()
+                raise
+        else:
+            await self._slots.acquire()  # at once
         self._probing = self._probing or probe
         self.in_flight += 1
-        return Turn(self, probe=probe, since=self.clock.monotonic())
+        return Turn(self, probe=probe, since=now)
 
     async def begin_watch(self) -> None:
         """A turn that takes no slot: it lasts for minutes. It is no probe either, because whether
         it is answered shows only when something happens."""
-        if self.check():
+        now = self.clock.monotonic()
+        if self.check(now):
             raise GateClosed(self.backend, self.limits.open_for, SILENT)
-        await self._token()
+        await self._sleep(self._booked(now))
 
-    def check(self) -> bool:
+    def check(self, now: float | None = None) -> bool:
         """Raises GateClosed if nothing may be sent now. True: a call would be the one probe that
         may go through."""
-        now = self.clock.monotonic()
+        now = self.clock.monotonic() if now is None else now
         if self._paused_until - now > PATIENCE:
             left = timedelta(seconds=self._paused_until - now)
             raise GateClosed(self.backend, left, "asked for a pause")
@@ -177,15 +183,17 @@ class Gate:
         elif self._open_until is None and self.failures >= self.limits.failures_max:
             self._open_until = now + self._pause.total_seconds()
 
-    async def _token(self) -> None:
-        now = self.clock.monotonic()
+    def _booked(self, now: float) -> float:
+        """Takes a token; gives the seconds until it is there."""
         self._tokens = min(
             self._tokens + (now - self._filled) * self.limits.rate, float(self.limits.burst)
         )
         self._filled = now
         # Taking below zero books a turn: each waiter sleeps for its own place in the line.
         self._tokens -= 1.0
-        wait = max(-self._tokens / self.limits.rate, self._paused_until - now)
+        return max(-self._tokens / self.limits.rate, self._paused_until - now)
+
+    async def _sleep(self, wait: float) -> None:
         if wait > 0:
             try:
                 await asyncio.sleep(wait)

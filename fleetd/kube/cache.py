@@ -224,12 +224,15 @@ class Cache:
 
     # Our own writes.
 
-    def note(self, obj: Object) -> None:
-        """What the server answered to a write of ours; the watch will say the same, later."""
+    def note(self, obj: Object, told: Slim | None = None) -> None:
+        """What the server answered to a write of ours; the watch will say the same, later. `told`:
+        the same, as it is kept."""
         if obj.get("apiVersion") != self._kind.api_version or obj.get("kind") != self._kind.kind:
             return
-        noted = slim.of_object(obj, managed=self._managed_fields)
+        noted = told or slim.of_object(obj, managed=self._managed_fields)
         if not self._namespace or noted.namespace == self._namespace:
+            if told is not None:
+                self._memo.know(told, obj)
             self._put(noted)
 
     def note_deleted(self, name: str, namespace: str = "", uid: str = "") -> None:
@@ -446,8 +449,11 @@ class Cache:
             case _:
                 pass
         if obj.version:
-            self._version = slim.newer(self._version, obj.version)
-            self._seen = slim.newer(self._seen, obj.version)
+            if self._seen == self._version:
+                self._seen = self._version = slim.newer(self._version, obj.version)
+            else:
+                self._version = slim.newer(self._version, obj.version)
+                self._seen = slim.newer(self._seen, obj.version)
 
     def _put(self, obj: Slim, *, anew: bool = False) -> None:
         """`anew`: whatever was there before, and of whichever version."""

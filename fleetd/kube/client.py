@@ -39,7 +39,9 @@ class Listing(NamedTuple):
 class Listener(Protocol):
     """Hears what the server said about an object it had just written or deleted."""
 
-    def wrote(self, kind: Kind, obj: Object) -> None: ...
+    def wrote(self, kind: Kind, obj: Object, told: Slim | None = None) -> None:
+        """`told`: the same, as it is kept."""
+        ...
 
     def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None: ...
 
@@ -298,14 +300,20 @@ class KubeClient:
         return (await self._ask(request, plain=True)).body
 
     async def _write(self, kind: Kind, request: Request) -> Object:
-        answer = _decoded(await self._kind_ask(request))
+        """Gives the object without its managedFields."""
+        response = await self._kind_ask(request)
+        try:
+            told = slim.of_answer(response.body)
+        except errors.UNREADABLE:
+            raise errors.not_an_api_server("it answers what is no object") from None
+        answer = told.object()
         # A subresource may answer with something else of the same name, e.g. a Scale.
         if (
             self._listener is not None
             and "dryRun" not in request.query
             and answer.get("kind") == kind.kind
         ):
-            self._listener.wrote(kind, answer)
+            self._listener.wrote(kind, answer, told)
         return answer
 
     async def _kind_ask(self, request: Request) -> Response:

@@ -27,7 +27,7 @@ from fleetd.kube.gated import GatedTransport
 from fleetd.kube.kinds import Kind
 from fleetd.kube.room import MIB, MOST, Room
 from fleetd.kube.secretview import SecretView
-from fleetd.kube.slim import Memo, Object
+from fleetd.kube.slim import Memo, Object, Slim
 from fleetd.kube.transport import Transport
 from fleetd.secrets import Secret
 from topology.resource import Ref
@@ -70,9 +70,9 @@ class _Caches(dict[_Which, _Kept]):
         super().__init__()
         self.room = room
 
-    def wrote(self, kind: Kind, obj: Object) -> None:
+    def wrote(self, kind: Kind, obj: Object, told: Slim | None = None) -> None:
         for cache in self._of(kind):
-            cache.note(obj)
+            cache.note(obj, told)
 
     def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None:
         for cache in self._of(kind):

@@ -138,7 +138,9 @@ class Connection(asyncio.BufferedProtocol):
 
     async def answered(self, answer: Answer) -> None:
         """The same; then it is free for another request, or closed."""
-        await self.ended(answer)
+        while not answer.ended:
+            await self.news(answer)
+        self._answer = None
         left = self._transport.get_write_buffer_size() if self._transport is not None else 0
         if left or not answer.reusable:
             self.close()  # the server said so, or did not wait for all of the request

@@ -30,6 +30,7 @@ class Kind(NamedTuple):
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @functools.lru_cache(4096)  # noqa: B019 -- what is kept is a few texts
     def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
         """Of one object, or of all of them. A namespace means nothing to a kind without."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]

@@ -122,7 +122,7 @@ def of_event(line: bytes, *, managed: bool = False) -> Change:
     try:
         type_, prefix = _BEGINS[line[_LETTER]]
         if line.startswith(prefix) and line[-1] == _BRACE:
-            return Change(type_, _told(line, len(prefix), managed=managed))
+            return Change(type_, _told(line, len(prefix), len(line) - 1, managed=managed))
     except (IndexError, KeyError, msgspec.MsgspecError):
         pass  # it has more to say, or says it otherwise: slowly
     raw = _RAW_EVENT.decode(line)
@@ -131,11 +131,19 @@ def of_event(line: bytes, *, managed: bool = False) -> Change:
     return Change(raw.type, of_bytes(bytes(raw.object), managed=managed))
 
 
-def _told(line: bytes, start: int, *, managed: bool) -> Slim:
-    """The object of a line, from `start` to before the last brace. Its managedFields are emptied
-    before anything is decoded: to skip them takes longer than all the rest. Raises `MsgspecError`
-    if that does not come out even, or it is no object."""
-    stop = len(line) - 1
+def of_answer(body: bytes) -> Slim:
+    """What a server said of an object that it had just written, without managedFields. Raises
+    `MsgspecError` for what is no object."""
+    try:
+        return _told(body, 0, len(body), managed=False)
+    except msgspec.MsgspecError:
+        return of_bytes(body)
+
+
+def _told(line: bytes, start: int, stop: int, *, managed: bool) -> Slim:
+    """The object from `start` to `stop`. Its managedFields are emptied before anything is decoded:
+    to skip them takes longer than all the rest. Raises `MsgspecError` if that does not come out
+    even, or it is no object."""
     cut = end = 0
     if not managed:
         # Single letters are found ten times as quickly as words are.
@@ -246,6 +254,11 @@ class Memo:
         self._size = 0
         self._known: OrderedDict[bytes, Object] = OrderedDict()
 
+    def know(self, slim: Slim, made: Object) -> None:
+        """Somebody has decoded it."""
+        if slim.body not in self._known:
+            self._keep(slim, made)
+
     def read(self, slim: Slim, *, keep: bool = True) -> Object:
         """`keep`: False for one of so many that they would drive out all others."""
         known = self._known.get(slim.body)
@@ -254,9 +267,12 @@ class Memo:
             return known
         made = slim.object()
         if keep:
-            self._known[slim.body] = made
-            self._size += len(slim.body)
-            while self._size > self.most:
-                gone, _ = self._known.popitem(last=False)
-                self._size -= len(gone)
+            self._keep(slim, made)
         return made
+
+    def _keep(self, slim: Slim, made: Object) -> None:
+        self._known[slim.body] = made
+        self._size += len(slim.body)
+        while self._size > self.most:
+            gone, _ = self._known.popitem(last=False)
+            self._size -= len(gone)

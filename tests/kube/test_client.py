@@ -339,7 +339,8 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[tuple[str, str]] = []
 
-    def wrote(self, kind: Kind, obj: Object) -> None:
+    def wrote(self, kind: Kind, obj: Object, told: Any = None) -> None:
+        assert told is None or told.name == obj["metadata"]["name"]
         self.heard.append((kind.kind, obj["metadata"]["name"]))
 
     def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None:

@@ -109,6 +109,20 @@ def test_what_a_client_writes_is_read_at_once() -> None:
     assert loop.run(main()) == [["a"], [ME], []]
 
 
+def test_what_a_write_answers_is_what_readers_get() -> None:
+    """Without managedFields, and decoded once for all of them."""
+
+    async def main() -> tuple[bool, bool]:
+        async with running(one=_shelf("a")) as on:
+            on.clusters.put(HV, Secret("one"))
+            kept = await on.clusters.cache(HV, GROUP, "Box")
+            box = {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"size": 9}}
+            answer = await on.clusters.client(HV).apply(BOX, box)
+            return kept.get("a", "ns") is answer, "managedFields" in answer["metadata"]
+
+    assert loop.run(main()) == (True, False)
+
+
 def test_asking_the_server_itself_brings_the_cache_forward() -> None:
     """A fresh read is the server's newest word, and readers of the cache have it too."""
 
