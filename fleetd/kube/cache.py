@@ -27,6 +27,7 @@ from fleetd.clock import Clock
 from fleetd.kube import errors, slim
 from fleetd.kube.client import BREATH, KubeClient, Listing
 from fleetd.kube.kinds import Kind
+from fleetd.kube.readers import Readers
 from fleetd.kube.room import MIB, MOST, Room
 from fleetd.kube.slim import Change, Key, Memo, Object, Slim
 from topology import blind
@@ -93,7 +94,6 @@ class Cache:
         self._namespace = namespace
         self._clock = clock
         self._rng = rng
-        self._wake = wake
         self._memo = memo or Memo()
         self._room = room or Room(MOST * MIB)
         self._part = self._room.part()
@@ -105,8 +105,7 @@ class Cache:
         self._objects: dict[Key, Slim] = {}
         self._order: list[Key] | None = None
         self._buried: OrderedDict[str, None] = OrderedDict()
-        self._readers: dict[Key, dict[Ref, None]] = {}
-        self._readers_of_all: dict[Ref, None] = {}
+        self._readers = Readers(wake)
         self._read_at = clock.monotonic()
 
         self._version = ""
@@ -160,7 +159,7 @@ class Cache:
         self._reading()
         key = (namespace, name)
         if by is not None:
-            self._readers.setdefault(key, {})[by] = None
+            self._readers.one(key, by)
         found = self._objects.get(key)
         return None if found is None else self._memo.read(found)
 
@@ -187,7 +186,7 @@ class Cache:
     def _chosen(self, namespace: str, by: Ref | None, mentioning: str) -> list[Slim]:
         self._reading()
         if by is not None:
-            self._readers_of_all[by] = None
+            self._readers.all(by)
         if self._order is None:
             self._order = sorted(self._objects)
         text = mentioning.encode()
@@ -468,7 +467,7 @@ class Cache:
         elif not anew and (obj.version == old.version or slim.older(obj.version, old.version)):
             return
         self._objects[key] = obj
-        self._changed(key)
+        self._readers.changed(key)
 
     def _remove(self, key: Key, uid: str = "") -> None:
         """Whoever has another uid is a later object of the same name, and stays."""
@@ -477,7 +476,7 @@ class Cache:
         if old is not None and uid in ("", old.uid):
             del self._objects[key]
             self._order = None
-            self._changed(key)
+            self._readers.changed(key)
 
     def _bury(self, uid: str) -> None:
         if uid:
@@ -490,17 +489,4 @@ class Cache:
         is told any more. Whoever looks then reads no more, so each is told once."""
         if self.lost_for <= LAG:
             return
-        readers = {ref: None for read in self._readers.values() for ref in read}
-        readers.update(self._readers_of_all)
-        self._readers, self._readers_of_all = {}, {}
-        for ref in readers:
-            self._wake(ref)
-
-    def _changed(self, key: Key) -> None:
-        if not self._readers and not self._readers_of_all:
-            return  # as while a list is taken for the first time
-        readers = self._readers.pop(key, {})
-        readers.update(self._readers_of_all)
-        self._readers_of_all = {}
-        for ref in readers:
-            self._wake(ref)
+        self._readers.told_all()

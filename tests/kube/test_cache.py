@@ -259,7 +259,7 @@ def test_a_write_during_a_long_list_is_not_undone_by_it() -> None:
             def woken(_: Ref) -> None:
                 asyncio.get_running_loop().call_soon(meddle)
 
-            on.cache._wake = woken
+            on.cache._readers._wake = woken
             on.cache.get("b0000", "ns", by=ME)
             shelf.compact()
             shelf.end_watches()
