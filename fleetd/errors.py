@@ -21,6 +21,8 @@ class FleetError(Exception):
 
     blind = blind.NOT_OBSERVED
     """The reason of a look that ended with it, of `blind.REASONS`."""
+    silent = ""
+    """Backend of the far side that did not answer, where it is known which one it was."""
 
 
 class StoreError(FleetError):

@@ -20,7 +20,7 @@ from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
 from fleetd.kube.client import KubeClient
 from fleetd.kube.clusters import NoAccess
-from fleetd.tools import Tools
+from fleetd.tools import Tools, unseen
 from fleetd.vocabulary import (
     ABSENT,
     READY,
@@ -124,7 +124,7 @@ class ObjectDriver:
             found, calm = await self._look(want), not self.polls(want)
             return Observation(ref=want.ref, at=at, facts=found, calm=calm)
         except (errors.KubeError, secrets.SecretError) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
+            return unseen(want, at, cause)
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None:

@@ -8,15 +8,17 @@ is, only `fleetd.app` and `fleetd.sim` know.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from fleetd import errors
 from fleetd.kube.clusters import Clusters
 from fleetd.net import Ways
 from fleetd.polls import Polls
 from fleetd.reads import Reads
 from fleetd.secrets import Secret
-from fleetd.vocabulary import Clock, Condition, Driver
+from fleetd.vocabulary import Clock, Condition, Driver, Observation
 from topology import health
 from topology.catalogue import Component
 from topology.resource import Facts, Ref, Resource, Topology
@@ -114,3 +116,16 @@ class Tools:
 MakeDriver = Callable[[Tools], Driver]
 """A driver's module has `DRIVERS: Mapping[str, MakeDriver]`, by the name that a Resource's
 `driver` has; one that serves a single name may have `DRIVER` instead."""
+
+
+def unseen(want: Resource, at: datetime, cause: errors.FleetError) -> Observation:
+    """A look that ended with `cause`: nothing was seen, for this reason, and it was he who did not
+    answer."""
+    return Observation(
+        ref=want.ref,
+        at=at,
+        facts=None,
+        error=str(cause),
+        blind=cause.blind,
+        silent=cause.silent,
+    )

@@ -37,6 +37,9 @@ class Observation:
     """Why we could not look."""
     blind: str = blind.NOT_OBSERVED
     """The same as a reason, of `blind.REASONS`; says nothing where there are facts."""
+    silent: str = ""
+    """Backend of who did not answer, where that may be another than the thing's own: a cluster is
+    also asked for by what stands elsewhere. Empty: the thing's own, or nobody was silent."""
     digest: int = 0
     """Fingerprint of `facts`; equal facts, equal digest."""
     calm: bool = False

@@ -18,6 +18,7 @@ from fleetd import secrets
 from fleetd.clouds import client
 from fleetd.kube import errors, facts
 from fleetd.objects import ObjectDriver
+from fleetd.tools import unseen
 from fleetd.vocabulary import (
     Condition,
     Done,
@@ -59,7 +60,7 @@ class HypervisorDriver(ObjectDriver):
         try:
             return Observation(ref=want.ref, at=at, facts=await self._facts(want))
         except (errors.KubeError, secrets.SecretError) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
+            return unseen(want, at, cause)
 
     async def _facts(self, want: Resource) -> Facts:
         nodes = await self.read_all(want, want.backend, ("", "Node"))

@@ -20,6 +20,7 @@ from keystoneauth1.session import Session
 
 from fleetd import errors, plainyaml
 from fleetd.secrets import Secret, SecretError
+from topology import blind
 
 LIMIT = 10.0
 """Seconds for one request. A look has 20."""
@@ -38,9 +39,13 @@ Json = dict[str, Any]
 class CannotLook(errors.FleetError):
     """It does not answer, or not as Ironic does."""
 
+    blind = blind.NO_ANSWER
+
 
 class NotWell(CannotLook):
     """Something answers in its place: an error, or a proxy."""
+
+    blind = blind.NOT_OBSERVED
 
 
 class Denied(errors.FleetError):

@@ -18,6 +18,7 @@ from fleetd import desired, objects, secrets
 from fleetd.clouds import client
 from fleetd.kube import errors, facts
 from fleetd.objects import Manifest, ObjectDriver
+from fleetd.tools import unseen
 from fleetd.vocabulary import Done, Failed, Observation, Outcome, Step, make_step
 from topology.resource import Facts, Resource
 
@@ -69,7 +70,7 @@ class OpenStackDriver(ObjectDriver):
             client.Refused,
             client.NotThere,
         ) as cause:
-            return Observation(ref=want.ref, at=at, facts=None, error=str(cause), blind=cause.blind)
+            return unseen(want, at, cause)
 
     def propose(self, want: Resource, seen: Observation) -> Sequence[Step]:
         if seen.facts is None or seen.facts.get("denied"):

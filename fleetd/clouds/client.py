@@ -27,6 +27,7 @@ from fleetd.kube import errors as kube
 from fleetd.kube import facts
 from fleetd.secrets import Secret
 from fleetd.tools import Tools
+from topology import blind
 
 CREDENTIALS = "k-orc-clouds-yaml"
 ENTERED = timedelta(minutes=5)
@@ -55,6 +56,12 @@ Json = dict[str, Any]
 
 class CannotLook(errors.FleetError):
     """The cloud, or the way to it, does not answer, or not yet."""
+
+
+class Silent(CannotLook):
+    """Nobody answers."""
+
+    blind = blind.NO_ANSWER
 
 
 class Denied(errors.FleetError):
@@ -128,7 +135,7 @@ async def ask(tools: Tools, who: Login, call: "Callable[[Cloud], T]") -> T:
     try:
         return await tools.net.blocking(backend, work)
     except GateClosed as closed:
-        raise CannotLook(str(closed)) from None
+        raise Silent(str(closed)) from None
     except errors.FleetError:
         tools.polls.forget(backend, _ENTRY)
         raise
@@ -192,7 +199,7 @@ def _translated() -> Generator[None]:
             raise CannotLook(_said(cause)) from None
         raise Refused(_said(cause)) from None
     except exceptions.ClientException as cause:
-        raise CannotLook(_said(cause)) from None
+        raise Silent(_said(cause)) from None
 
 
 def _said(cause: Exception) -> str:

@@ -109,6 +109,8 @@ class Observer:
         self._rng = rng
         self._stats = stats
         self._silent: set[Ref] = set()
+        self._behind: dict[str, dict[Ref, None]] = {}
+        """By who did not answer: what could not be looked at because of that."""
         self._unjudged: set[Ref] = set()
 
     async def run(self) -> None:
@@ -158,7 +160,7 @@ class Observer:
     async def _observe(self, want: Resource, driver: Driver) -> Observation:
         began = self._clock.now()
         started = self._clock.monotonic()
-        error, reason = "", blind.NOT_OBSERVED
+        error, reason, silent = "", blind.NOT_OBSERVED, ""
         try:
             seen = await calls.within(
                 self._pace.deadline,
@@ -170,6 +172,7 @@ class Observer:
             digest = answers.digest(seen.facts)
             error = answers.text(seen.error)
             reason = seen.blind if seen.blind in blind.REASONS else blind.NOT_OBSERVED
+            silent = seen.silent
         except calls.TooLate as late:
             error = f"{want.backend}: {late}" if want.backend else str(late)
             reason = blind.NO_ANSWER
@@ -191,9 +194,11 @@ class Observer:
             self._stats.looked(want.driver, want.backend, took)
         if reason == blind.NO_ANSWER:
             error = f"{error}; {_SILENT}"
-        self._missed(want.ref, error)
+        self._missed(want.ref, error, silent or want.backend)
         self._stats.looked_at[want.driver, "blind"] += 1
-        return Observation(ref=want.ref, at=began, facts=None, error=error, blind=reason)
+        return Observation(
+            ref=want.ref, at=began, facts=None, error=error, blind=reason, silent=silent
+        )
 
     def _judge(self, want: Resource, driver: Driver, seen: Observation) -> tuple[Condition, ...]:
         """What the driver thinks of it; if it fails over what it saw, nobody knows."""
@@ -252,8 +257,10 @@ class Observer:
         # A tenth either way, so that looks that began together drift apart.
         self._looks.add(ref, after=pace * (0.9 + self._rng.random() / 5))
 
-    def _missed(self, ref: Ref, error: str) -> None:
-        """One line when a thing goes away, not one a look."""
+    def _missed(self, ref: Ref, error: str, side: str) -> None:
+        """One line when a thing goes away, not one a look. `side`: who did not answer."""
+        if side:
+            self._behind.setdefault(side, {})[ref] = None
         if ref not in self._silent:
             self._silent.add(ref)
             _log.info("cannot look", ref=str(ref), error=error)
@@ -262,3 +269,8 @@ class Observer:
         if ref in self._silent:
             self._silent.discard(ref)
             _log.info("can look again", ref=str(ref))
+            # Who answers one answers the others, and they need not wait for their own time.
+            for side in [side for side, refs in self._behind.items() if ref in refs]:
+                for other in self._behind.pop(side):
+                    if other != ref and other in self._silent:
+                        self._looks.add(other, priority=queue.SOON)

@@ -229,8 +229,12 @@ class Clusters:
             found = await self._known(backend).client.find(group, kind)
             # Others may have come first while the server was asked.
             kept = self._known(backend).caches.get(which) or self._start(backend, which, found)
-        await kept.cache.synced(within)
-        kept.cache.check()
+        try:
+            await kept.cache.synced(within)
+            kept.cache.check()
+        except Stale as stale:
+            stale.silent = backend
+            raise
         return kept.cache
 
     def deaf(self, backend: str) -> list[str]:

@@ -56,7 +56,7 @@ class Unreachable(KubeError):
 
     def __init__(self, message: str, *, backend: str = "") -> None:
         super().__init__(f"{backend}: {message}" if backend else message)
-        self.backend = backend
+        self.backend = self.silent = backend
         """Who was silent; empty where only one can be meant."""
 
     @property
@@ -82,9 +82,10 @@ class Closed(Unreachable):
     ) -> None:
         """`cause`: how the last request that was sent ended, if nobody answered it."""
         super().__init__(f"{message}; the last time: {cause}" if cause is not None else message)
-        self.backend = backend
+        self.backend = self.silent = backend
         self.again = again
-        self.blind = cause.blind if cause is not None else blind.NOT_OBSERVED
+        if cause is not None:
+            self.blind = cause.blind
 
 
 class Unauthorized(KubeError):

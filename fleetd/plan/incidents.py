@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from fleetd.plan import words
 from fleetd.plan.view import View
 from fleetd.vocabulary import Condition, Failed, Hold, HoldReason, Plan, Truth
+from topology import blind
 from topology.resource import Backend, Ref, Resource
 
 SCAN_MAX = 4_000
@@ -34,6 +35,8 @@ _SUMS = frozenset({CLOUD, REGION})
 _PERSON = frozenset({HoldReason.OVERDUE, HoldReason.FAILED, HoldReason.STUCK})
 """Holds that end only when somebody finds out what is wrong. Approvals and pauses are meant."""
 _LEVELS = ("zone", "rack")
+_MUTE = frozenset({blind.NO_ANSWER, blind.NOT_TRUSTED, blind.NOT_AN_API_SERVER})
+"""One thing that cannot be looked at for one of these is enough to know who is silent."""
 RECOVERY = timedelta(minutes=5)
 """So long a thing may take to come back after what it stands on did."""
 
@@ -161,6 +164,8 @@ class _Group:
     roots: tuple[Ref, ...]
     message: str = ""
     """Empty: what is told of the first."""
+    unseen: bool = False
+    """They could not be looked at, and it is about who did not answer."""
 
 
 class _Hunt:
@@ -238,20 +243,21 @@ class _Hunt:
     # What failed together.
 
     def _groups(self, roots: Sequence[Ref]) -> Iterator[_Group]:
-        blind: dict[str, list[Ref]] = {}
+        unseen: dict[str, list[Ref]] = {}
         servers: list[Ref] = []
         for ref in roots:
             if self._blind(ref):
-                blind.setdefault(self._resources[ref].backend, []).append(ref)
+                unseen.setdefault(self._silent(ref), []).append(ref)
             elif ref.kind == SERVER:
                 servers.append(ref)
             else:
                 yield self._alone(ref)
-        for backend, refs in blind.items():
+        for backend, refs in unseen.items():
             side = self._far_side(backend)
-            if side in self._resources and not self._ready(side):
+            known = side in self._resources
+            if known and not self._ready(side):
                 continue  # it is an incident of its own, or will be
-            if len(refs) == 1:
+            if len(refs) == 1 and (known or not backend or self._reason(refs[0]) not in _MUTE):
                 yield self._alone(refs[0])
             else:
                 yield self._unseen(side, refs)
@@ -270,12 +276,17 @@ class _Hunt:
         ]
         return known[0] if len(known) == 1 else Ref(side.kind or "driver", side.name)
 
+    def _silent(self, ref: Ref) -> str:
+        """The backend that did not answer when it was looked at."""
+        return self._view.seen[ref].silent or self._resources[ref].backend
+
     def _unseen(self, side: Ref, refs: list[Ref]) -> _Group:
-        """Several things cannot be looked at, and one far side is asked for all of them."""
+        """Things cannot be looked at, and one far side is asked for all of them."""
         told = self._view.seen[refs[0]].error
-        message = f"{len(refs)} things cannot be looked at, {words.names(refs)}"
+        things = "1 thing" if len(refs) == 1 else f"{len(refs)} things"
+        message = f"{things} cannot be looked at, {words.names(refs)}"
         message += f": {told}" if told else ""
-        return _Group(side, self._resources[refs[0]].region, tuple(refs), message)
+        return _Group(side, self._resources[refs[0]].region, tuple(refs), message, unseen=True)
 
     def _of_servers(self, servers: list[Ref]) -> Iterator[_Group]:
         """A zone or a rack in which no server is Ready; a rack, else a pool, in which several are
@@ -340,7 +351,7 @@ class _Hunt:
             affected=tuple(reached[:AFFECTED_MAX]),
             total=len(reached),
             more=more,
-            advice=self._advice(first),
+            advice=self._advice(group, first),
         )
 
     def _message(self, ref: Ref) -> str:
@@ -354,10 +365,13 @@ class _Hunt:
             return condition.since
         return attempt.at if attempt is not None else condition.since
 
-    def _advice(self, ref: Ref) -> str:
-        limits = self._resources[ref].limits
-        limit = limits.get(self._reason(ref)) or limits.get("*")
-        return limit.action if limit is not None else ""
+    def _advice(self, group: _Group, first: Ref) -> str:
+        if group.unseen:
+            side = self._silent(first)
+            return f"See whether {side} is up, and whether the machine of fleetd reaches it."
+        want = self._resources[first]
+        limit = want.limits.get(self._reason(first)) or want.limits.get("*")
+        return words.filled(limit.action, want) if limit is not None else ""
 
     def _reach(self, group: _Group) -> tuple[list[Ref], bool]:
         """What is not Ready because of it, the nearest first, and whether there may be more."""

@@ -6,7 +6,6 @@ with a step, a hold or a wait. The order of the questions is the order in which 
 want the answers; the first that applies is told.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -29,7 +28,7 @@ from fleetd.vocabulary import (
     Waiting,
 )
 from topology import blind
-from topology.resource import Facts, Limit, Ref, Resource
+from topology.resource import Limit, Ref, Resource
 
 
 class Fault(NamedTuple):
@@ -266,24 +265,8 @@ def _overdue(case: Case, condition: Condition, overdue: datetime, limit: Limit) 
         ref=case.want.ref,
         reason=HoldReason.OVERDUE,
         message=f"{condition.reason} since {words.moment(since)}, longer than "
-        f"{words.span(limit.within)}; {_filled(limit.action, case.want)}",
+        f"{words.span(limit.within)}; {words.filled(limit.action, case.want)}",
     )
-
-
-def _filled(action: str, want: Resource) -> str:
-    """What the catalogue says to do, with the names of this thing: a person copies it."""
-    workers: Sequence[Facts] = want.spec.get("workers") or ()
-    pools = ", ".join(sorted({str(one["pool"]) for one in workers if one.get("pool")}))
-    names = {
-        "name": want.ref.name,
-        "region": want.region,
-        "cluster": want.spec.get("cluster"),
-        "pools": pools,
-    }
-    for word, name in names.items():
-        if name:
-            action = action.replace(f"<{word}>", str(name))
-    return action
 
 
 def _hold(case: Case, reason: HoldReason, message: str) -> Verdict:

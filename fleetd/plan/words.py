@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from topology.resource import Ref
+from topology.resource import Facts, Ref, Resource
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
@@ -44,3 +44,18 @@ def listed(refs: Sequence[Ref], *, most: int = 3, total: int | None = None) -> s
     count = len(refs) if total is None else total
     text = ", ".join(str(ref) for ref in refs[:most])
     return text if count <= most else f"{text} and {count - most} more"
+
+
+def filled(action: str, want: Resource) -> str:
+    """What the catalogue says to do, with the names of this thing: a person copies it."""
+    workers: Sequence[Facts] = want.spec.get("workers") or ()
+    pools = ", ".join(sorted({str(one["pool"]) for one in workers if one.get("pool")}))
+    names = {
+        "name": want.ref.name,
+        "region": want.region,
+        "cluster": want.spec.get("cluster") or want.ref.name,
+        "pools": pools or "of its documents",
+    }
+    for word, name in names.items():
+        action = action.replace(f"<{word}>", str(name))
+    return action

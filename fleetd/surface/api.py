@@ -188,7 +188,7 @@ async def resource(ask: Asked) -> answers.Thing:
             *_neighbours(ask, "needs", ref, want.needs),
             *_neighbours(ask, "neededBy", ref, needed_by),
         ],
-        "limits": shapes.limits(want.limits),
+        "limits": shapes.limits(want),
         "domains": list(want.domains),
     }
 

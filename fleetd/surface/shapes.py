@@ -5,10 +5,11 @@ Plain functions from frozen data to the dictionaries of `answers`; no I/O. A lis
 set is sorted, so that equal state gives equal bytes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from fleetd.plan import words
 from fleetd.plan.offline import Wave
 from fleetd.plan.policy import Pause
 from fleetd.plan.view import Attempt
@@ -33,7 +34,7 @@ from fleetd.vocabulary import (
 )
 from topology import diff, effects
 from topology.diff import Change
-from topology.resource import Limit, Ref, Resource
+from topology.resource import Ref, Resource
 
 Shape = dict[str, Any]
 
@@ -232,10 +233,14 @@ def _ending(ending: Ending | None) -> tuple[str, str, str]:
             return "Lost", "", message
 
 
-def limits(given: Mapping[str, Limit]) -> list[answers.Limit]:
+def limits(want: Resource) -> list[answers.Limit]:
     return [
-        {"state": state, "withinSeconds": one.within.total_seconds(), "action": one.action}
-        for state, one in sorted(given.items())
+        {
+            "state": state,
+            "withinSeconds": one.within.total_seconds(),
+            "action": words.filled(one.action, want),
+        }
+        for state, one in sorted(want.limits.items())
     ]
 
 

@@ -201,6 +201,39 @@ def test_a_far_side_that_does_not_answer_is_one_incident() -> None:
     assert report(blind_world(since=JUST_NOW)) == Report()
 
 
+def test_who_is_silent_is_the_cause_whoever_was_looked_at() -> None:
+    """Things of several far sides cannot be looked at because one of them is silent: one incident,
+    of that one, from the first thing on, and what to do is about it."""
+    resources = {
+        name: replace(one, backend="metal:eu-1" if name.kind == "server" else "garden:eu-1")
+        for name, one in World.of(
+            thing("server/a"), thing("server/b"), thing("credentials-binding/eu-1")
+        ).view.topology.resources.items()
+    }
+    world = World.of(*resources.values())
+    up(world, *map(str, resources))
+
+    def unseen(*names: str) -> None:
+        world.blind(*names, error="no route", since=AGO)
+        for name in map(ref, names):
+            seen = world.view.seen[name]
+            world.view.seen[name] = replace(seen, blind="NoAnswer", silent="metal:eu-1")
+            world.view.ready[name] = replace(world.view.ready[name], reason="NoAnswer")
+
+    unseen("credentials-binding/eu-1")
+    first = only(report(world))
+    unseen("server/a", "server/b")
+    both = only(report(world))
+
+    assert first.cause.ref == both.cause.ref == Ref("metal", "eu-1")
+    assert first.id == both.id
+    assert first.cause.message == (
+        "1 thing cannot be looked at, credentials-binding/eu-1: no route"
+    )
+    assert both.total == 3
+    assert "metal:eu-1 is up" in both.advice
+
+
 def test_what_cannot_be_seen_behind_a_broken_thing_is_part_of_its_incident() -> None:
     """OpenBao is sealed, and what is kept in it cannot be read: one incident."""
     world = blind_world(since=AGO)
