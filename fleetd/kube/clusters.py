@@ -9,8 +9,8 @@ cache, and no cache, however it fails, ends it.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -51,6 +51,17 @@ CLOSE_LIMIT = 5.0
 
 class NoAccess(errors.KubeError):
     """There is no kubeconfig for it, or not yet."""
+
+
+@contextmanager
+def _named(backend: str) -> Generator[None]:
+    """Whoever fails in here says who it was that did not answer as it should."""
+    try:
+        yield
+    except errors.KubeError as cause:
+        if cause.passing and not cause.silent:
+            cause.silent = backend
+        raise
 
 
 _Which = tuple[str, str, str]
@@ -204,7 +215,8 @@ class Clusters:
     async def secret(self, backend: str, name: str, namespace: str) -> SecretView | None:
         """One Secret, as the server has it now; None if there is none."""
         there = self.client(backend)
-        live = await there.get(await there.find(*secretview.KIND), name, namespace)
+        with _named(backend):
+            live = await there.get(await there.find(*secretview.KIND), name, namespace)
         return SecretView.of(live) if live is not None else None
 
     async def cache(
@@ -225,16 +237,13 @@ class Clusters:
         if kept is not None and self._given_up(kept.cache):
             self._stop(backend, which)
             kept = None
-        if kept is None:
-            found = await self._known(backend).client.find(group, kind)
-            # Others may have come first while the server was asked.
-            kept = self._known(backend).caches.get(which) or self._start(backend, which, found)
-        try:
+        with _named(backend):
+            if kept is None:
+                found = await self._known(backend).client.find(group, kind)
+                # Others may have come first while the server was asked.
+                kept = self._known(backend).caches.get(which) or self._start(backend, which, found)
             await kept.cache.synced(within)
             kept.cache.check()
-        except Stale as stale:
-            stale.silent = backend
-            raise
         return kept.cache
 
     def deaf(self, backend: str) -> list[str]:

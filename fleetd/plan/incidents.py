@@ -254,10 +254,11 @@ class _Hunt:
                 yield self._alone(ref)
         for backend, refs in unseen.items():
             side = self._far_side(backend)
-            known = side in self._resources
-            if known and not self._ready(side):
+            if side in refs:
+                yield _Group(side, self._resources[side].region, tuple(refs), self._message(side))
+            elif side in self._resources and not self._ready(side):
                 continue  # it is an incident of its own, or will be
-            if len(refs) == 1 and (known or not backend or self._reason(refs[0]) not in _MUTE):
+            elif len(refs) == 1 and not self._is_told(refs[0]):
                 yield self._alone(refs[0])
             else:
                 yield self._unseen(side, refs)
@@ -266,9 +267,17 @@ class _Hunt:
     def _alone(self, ref: Ref) -> _Group:
         return _Group(ref, self._resources[ref].region, (ref,))
 
+    def _is_told(self, ref: Ref) -> bool:
+        """Whether this one look is enough to know who did not answer as it should."""
+        seen = self._view.seen[ref]
+        return bool(seen.silent or (self._resources[ref].backend and self._reason(ref) in _MUTE))
+
     def _far_side(self, backend: str) -> Ref:
-        """What stands behind it, if that is a thing of the documents."""
+        """What stands behind it, if that is a thing of the documents; of a cluster its API."""
         side = Backend.of(backend)
+        api = Ref("access", side.name)
+        if side.kind == "cluster" and api in self._resources:
+            return api
         known = [
             ref
             for ref in self._view.topology.kinds.get(side.kind, ())
@@ -368,14 +377,16 @@ class _Hunt:
     def _advice(self, group: _Group, first: Ref) -> str:
         if group.unseen:
             side = self._silent(first)
-            return f"See whether {side} is up, and whether the machine of fleetd reaches it."
-        want = self._resources[first]
-        limit = want.limits.get(self._reason(first)) or want.limits.get("*")
+            mute = self._reason(first) in {*_MUTE, blind.NOT_OBSERVED}
+            told = f"See whether {side} is up, and whether the machine of fleetd reaches it."
+            return told if mute else ""
+        want = self._resources[group.ref if group.ref in group.roots else first]
+        limit = want.limits.get(self._reason(want.ref)) or want.limits.get("*")
         return words.filled(limit.action, want) if limit is not None else ""
 
     def _reach(self, group: _Group) -> tuple[list[Ref], bool]:
         """What is not Ready because of it, the nearest first, and whether there may be more."""
-        own = () if group.roots == (group.ref,) else group.roots
+        own = [ref for ref in group.roots if ref != group.ref]
         found: dict[Ref, None] = dict.fromkeys(own)
         passed = {group.ref, *group.roots}
         front: list[Ref] = [*group.roots]

@@ -51,8 +51,12 @@ def told(*faults: str) -> list[str]:
     [
         ("metal eu-1 unreachable", "metal/eu-1"),
         ("metal eu-1 frozen", "metal/eu-1"),
+        ("metal eu-1 failing", "metal/eu-1"),
         ("garden eu-1 unreachable", "garden/eu-1"),
+        ("garden eu-1 busy", "garden/eu-1"),
         ("cluster cp unreachable", "access/cp"),
+        ("cluster cp busy", "access/cp"),
+        ("partition mgmt one-way", "access/mgmt"),
         ("openstack prod unreachable", "openstack/prod"),
         ("partition hv full", "access/hv"),
     ],
