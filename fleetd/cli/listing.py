@@ -75,7 +75,7 @@ def _table(frame: Frame, items: list[Item], now: datetime) -> Table:
             states.age(ready.get("since"), now),
             item["region"],
             *(more if wide else ()),
-            _message(item, orphan=orphan),
+            _message(item, now, orphan=orphan),
         )
     return table
 
@@ -84,8 +84,9 @@ def _state(item: Item) -> Text:
     return Text("Retiring", style="cyan") if item["retired"] else Text("Orphaned", style="yellow")
 
 
-def _message(item: Item, *, orphan: bool) -> str:
+def _message(item: Item, now: datetime, *, orphan: bool) -> str:
     if orphan and not item["retired"]:
         return f"fleetctl retire {item['kind']} {item['name']}"
-    ready = item["ready"]
-    return "" if ready["status"] == "True" else str(ready["message"])
+    ready, rests = item["ready"], item["pause"]
+    told = "" if ready["status"] == "True" else str(ready["message"])
+    return "; ".join(one for one in (told, states.pause(rests, now) if rests else "") if one)

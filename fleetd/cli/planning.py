@@ -18,7 +18,7 @@ from fleetd import clock
 from fleetd.cli import client, output, reading, states
 from fleetd.cli.ending import Exit, Stop
 from fleetd.cli.frame import Frame
-from fleetd.plan import offline, render
+from fleetd.plan import offline, render, words
 from fleetd.plan.offline import Wave
 from fleetd.plan.policy import Policy
 from fleetd.plan.render import Line, Style
@@ -135,7 +135,8 @@ def _sum_up(waves: list[Wave]) -> None:
 
 def _online(frame: Frame, region: str | None) -> bool:
     answer = client.of(frame).get("/plan", region=region)
-    plans = [_plan(one) for one in answer["plans"]]
+    told = answer["plans"]
+    plans = [_plan(one) for one in told]
     if frame.machine:
         output.data(frame, answer)
     elif not plans:
@@ -144,8 +145,20 @@ def _online(frame: Frame, region: str | None) -> bool:
         for place, one in enumerate(plans):
             if place:
                 output.answers().print()
+            for rests in told[place]["pauses"]:
+                output.line(Text(f"! {_pause(rests)}", style="yellow"))
             _print(render.plan(one, width=output.width(), each=frame.output == "wide"))
     return any(plan.steps or plan.holds for plan in plans)
+
+
+def _pause(told: dict[str, Any]) -> str:
+    """As `why` says it; nothing new is begun, whatever the plan holds."""
+    since = words.moment(states.moment(told["since"]))
+    scope = told["scope"]
+    return (
+        f"paused by {told['who']} since {since}: {told['reason']} (pause on {scope}); "
+        f"to go on: fleetctl resume {scope}"
+    )
 
 
 def _print(lines: Iterable[Line]) -> None:

@@ -29,6 +29,12 @@ def age(then: str | None, now: datetime) -> str:
     return f"{int(passed)}s"
 
 
+def pause(told: dict[str, Any], now: datetime) -> str:
+    """Who said so, why, since when, and how it ends; a person reads it and knows enough."""
+    since = age(told["since"], now)
+    return f"paused by {told['who']}, {since} ago: {told['reason']} (pause on {told['scope']})"
+
+
 def sign(ready: dict[str, Any], *, busy: bool = False) -> Text:
     mark, style = _look(ready, busy=busy)
     return Text(mark, style=style)

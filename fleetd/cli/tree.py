@@ -35,6 +35,8 @@ class Row(NamedTuple):
     plan: Node | None = None
     note: str = ""
     """In place of the age."""
+    pause: Node | None = None
+    """What holds it, where that is not told further up."""
 
 
 def run(frame: Frame, *, name: str | None, catalogue: tuple[Path, ...], watch: bool) -> None:
@@ -98,6 +100,7 @@ def of_topology(topology: Topology, region: str) -> Node:
                 "ready": None,
                 "current": False,
                 "plan": None,
+                "pause": None,
             }
             for ref in topology.regions[region]
         ],
@@ -121,11 +124,13 @@ def rows(nodes: list[Node], region: str) -> Iterator[Row]:
         own = owner in known and owner != node["id"]
         children.setdefault(owner if own else top, []).append(node)
     head = known.get(top, {})
-    yield Row("", top, head.get("ready"), head.get("plan"))
-    yield from _below(top, children, "")
+    whole = head.get("pause")
+    yield Row("", top, head.get("ready"), head.get("plan"), pause=whole)
+    yield from _below(top, children, "", whole["scope"] if whole else "")
 
 
-def _below(parent: str, children: dict[str, list[Node]], lead: str) -> Iterator[Row]:
+def _below(parent: str, children: dict[str, list[Node]], lead: str, told: str) -> Iterator[Row]:
+    """`told`: the pause that was told further up."""
     here = children.get(parent, [])
     servers = [node for node in here if node["kind"] == "server"]
     many = len(servers) > ALIKE_MAX
@@ -136,14 +141,17 @@ def _below(parent: str, children: dict[str, list[Node]], lead: str) -> Iterator[
     for place, node in enumerate(lines):
         last = place == len(lines) - 1
         label = node.get("label", node["id"])
+        rests = node.get("pause")
         yield Row(
             f"{lead}{'└─ ' if last else '├─ '}",
             label,
             node["ready"],
             node.get("plan"),
             node.get("note", ""),
+            rests if rests and rests["scope"] != told else None,
         )
-        yield from _below(node["id"], children, f"{lead}{'   ' if last else '│  '}")
+        deeper = f"{lead}{'   ' if last else '│  '}"
+        yield from _below(node["id"], children, deeper, rests["scope"] if rests else told)
 
 
 def _summary(servers: list[Node]) -> Iterator[Node]:
@@ -170,6 +178,8 @@ def _lines(found: list[Row], now: datetime) -> list[Text]:
         if row.ready is not None:
             line.append(" " * (wide - len(line)))
             line.append_text(_state(row, row.ready, now))
+        if row.pause is not None:
+            line.append(f"  {states.pause(row.pause, now)}", style="yellow")
         lines.append(output.scrubbed(line))
     return lines
 

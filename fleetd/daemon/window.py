@@ -15,6 +15,7 @@ from fleetd.gate import Gates
 from fleetd.plan import incidents, why
 from fleetd.plan.capacity import Capacity
 from fleetd.plan.incidents import Report
+from fleetd.plan.policy import Pause
 from fleetd.plan.view import Attempt
 from fleetd.store.base import Recorded, Store
 from fleetd.surface.panel import (
@@ -87,6 +88,9 @@ class Window:
 
     def orphans(self) -> Mapping[Ref, Resource]:
         return self.state.view.orphans
+
+    def pauses(self) -> Mapping[str, Pause]:
+        return self.state.policy.pauses
 
     def retired(self) -> frozenset[Ref]:
         return self.state.retired

@@ -86,6 +86,11 @@ export function Bar({ states, total }) {
   </span>`;
 }
 
+/** What people told to rest, with who, why, and since when. */
+export function Pauses({ items, now }) {
+  return html`${(items ?? []).map((one) => html`<p class="held paused" key=${one.scope}>⏸ <b>${one.scope === "all" ? "everything" : one.scope}</b> is paused by ${one.who}${now && html` since <${Age} at=${one.since} now=${now} />`}: ${one.reason}</p>`)}`;
+}
+
 export function Failure({ error }) {
   if (!error) return null;
   return html`<p class="failure" role="alert">${error.message}</p>`;

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from fleetd.plan import words
 from fleetd.plan.windows import Freeze, Window
 from topology.documents import region
-from topology.resource import Ref
+from topology.resource import Ref, Resource
 
 ALL = "all"
 """The scope of a pause that stops everything."""
@@ -122,13 +122,34 @@ class Policy:
 
     def pause(self, ref: Ref, region_name: str) -> Pause | None:
         """What pauses this thing; the narrowest of several."""
-        if not self.pauses:
-            return None
-        for scope in (f"{ref.kind}/{ref.name}", f"kind:{ref.kind}", f"region:{region_name}", ALL):
-            pause = self.pauses.get(scope)
-            if pause is not None:
-                return pause
+        return pausing(self.pauses, ref, region_name)
+
+
+def pausing(pauses: Mapping[str, Pause], ref: Ref, region_name: str) -> Pause | None:
+    """Of these the one that holds a thing; the narrowest of several."""
+    if not pauses:
         return None
+    for scope in (f"{ref.kind}/{ref.name}", f"kind:{ref.kind}", f"region:{region_name}", ALL):
+        pause = pauses.get(scope)
+        if pause is not None:
+            return pause
+    return None
+
+
+def touching(
+    pauses: Mapping[str, Pause], region_name: str, resources: Mapping[Ref, Resource]
+) -> list[Pause]:
+    """Those that hold something in a region, the widest first. It costs the pauses, never the
+    fleet."""
+    found: list[Pause] = []
+    for scope, one in pauses.items():
+        what, _, name = scope.partition(":")
+        kind, slash, rest = scope.partition("/")
+        want = resources.get(Ref(kind, rest)) if slash else None
+        wide = scope == ALL or what == "kind" or (what, name) == ("region", region_name)
+        if wide or (want is not None and want.region == region_name):
+            found.append(one)
+    return sorted(found, key=lambda one: ("/" in one.scope, one.scope != ALL, one.scope))
 
 
 def mass_consent(region_name: str, digest: str) -> str:

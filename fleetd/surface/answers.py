@@ -66,6 +66,7 @@ class Region(TypedDict):
     steps: int
     waits: int
     holds: dict[str, int]
+    pauses: list["Pause"]
     conditions: list[Condition]
 
 
@@ -87,6 +88,7 @@ class Resource(TypedDict):
     owner: RefText | None
     ready: Ready
     state: Doing
+    pause: "Pause | None"
     observedAt: Moment | None
 
 
@@ -158,6 +160,7 @@ class Plan(TypedDict):
     region: str
     topology: str
     again: Moment | None
+    pauses: Annotated[list["Pause"], msgspec.Meta(description="That hold something in the region.")]
     steps: list[Step]
     holds: list[Hold]
     waits: list[Wait]
@@ -278,6 +281,7 @@ class Node(TypedDict):
     ready: Ready
     current: bool
     plan: Said | None
+    pause: "Pause | None"
 
 
 class Box(TypedDict):

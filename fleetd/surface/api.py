@@ -12,6 +12,8 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from fleetd.plan import policy
+from fleetd.plan.policy import Pause
 from fleetd.surface import (
     answers,
     asking,
@@ -100,8 +102,13 @@ def _of_region(panel: Panel, name: str, sums: _Sums) -> answers.Region:
         "steps": tally.planned.get(name, 0),
         "waits": tally.waiting.get(name, 0),
         "holds": dict(sorted(held.items())),
+        "pauses": [shapes.pause(one) for one in _pauses(panel, name)],
         "conditions": [shapes.condition(one) for one in _conditions(panel, Ref("region", name))],
     }
+
+
+def _pauses(panel: Panel, region: str) -> list[Pause]:
+    return policy.touching(panel.pauses(), region, panel.topology().resources)
 
 
 def _conditions(panel: Panel, ref: Ref) -> list[Condition]:
@@ -141,7 +148,9 @@ async def resources(ask: Asked) -> answers.Resources:
 
 def _line(ask: Asked, one: Resource) -> answers.Resource:
     planned = ask.kept.said(one.region).get(one.ref)
-    return shapes.resource(one, ask.panel.ready(one.ref), ask.panel.seen(one.ref), planned)
+    panel = ask.panel
+    rests = policy.pausing(panel.pauses(), one.ref, one.region)
+    return shapes.resource(one, panel.ready(one.ref), panel.seen(one.ref), planned, rests)
 
 
 def _among(whole: Topology, query: asking.Resources) -> tuple[str, Collection[Ref]]:
@@ -290,12 +299,14 @@ async def topology(ask: Asked) -> answers.Topology:
     panel, region, whole = ask.panel, ask.path["region"], ask.panel.topology()
     _check_region(panel, region)
     resources = whole.resources
-    said = shapes.said(panel.plan(region))
+    said, pauses = shapes.said(panel.plan(region)), panel.pauses()
     return {
         "region": region,
         "digest": whole.digest,
         "now": _now(panel),
-        "nodes": [_node(panel, resources[ref], said.get(ref)) for ref in whole.regions[region]],
+        "nodes": [
+            _node(panel, resources[ref], said.get(ref), pauses) for ref in whole.regions[region]
+        ],
         "edges": [
             {"source": str(edge.source), "kind": edge.kind.value, "target": str(edge.target)}
             for edge in await ask.kept.edges(region)
@@ -304,8 +315,10 @@ async def topology(ask: Asked) -> answers.Topology:
     }
 
 
-def _node(panel: Panel, one: Resource, said: answers.Said | None) -> answers.Node:
-    judged = panel.ready(one.ref)
+def _node(
+    panel: Panel, one: Resource, said: answers.Said | None, pauses: Mapping[str, Pause]
+) -> answers.Node:
+    judged, rests = panel.ready(one.ref), policy.pausing(pauses, one.ref, one.region)
     return {
         "id": str(one.ref),
         "kind": one.ref.kind,
@@ -317,6 +330,7 @@ def _node(panel: Panel, one: Resource, said: answers.Said | None) -> answers.Nod
         and judged.generation == one.generation
         and panel.seen(one.ref) is not None,
         "plan": said,
+        "pause": shapes.pause(rests) if rests else None,
     }
 
 
@@ -349,7 +363,13 @@ async def plan(ask: Asked) -> answers.Plans:
     _check_region(panel, region)
     known = sorted(panel.topology().regions)
     plans = [panel.plan(name) for name in known if region in {None, name}]
-    return {"plans": [shapes.plan(one, brief=brief) for one in plans if one is not None]}
+    return {
+        "plans": [
+            shapes.plan(one, _pauses(panel, one.region), brief=brief)
+            for one in plans
+            if one is not None
+        ]
+    }
 
 
 async def events(ask: Asked) -> answers.Events:

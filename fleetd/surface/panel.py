@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fleetd.plan.capacity import Capacity, Count, Place
 from fleetd.plan.incidents import Report
+from fleetd.plan.policy import Pause
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
@@ -181,6 +182,10 @@ class Panel(Protocol):
 
     def orphans(self) -> Mapping[Ref, Resource]:
         """What exists but is named by no document any more, as it was last wanted."""
+        ...
+
+    def pauses(self) -> Mapping[str, Pause]:
+        """What people told to rest, by scope."""
         ...
 
     def retired(self) -> frozenset[Ref]:

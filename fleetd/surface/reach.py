@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from fleetd.plan.capacity import Capacity
 from fleetd.plan.incidents import Incident, Report
+from fleetd.plan.policy import Pause
 from fleetd.plan.view import Attempt
 from fleetd.plan.why import Answer
 from fleetd.store.base import Recorded
@@ -112,6 +113,21 @@ class Narrow:
             for ref, one in found
             if one.region in self.regions
         }
+
+    def pauses(self) -> Mapping[str, Pause]:
+        """Those that hold something here; a reason names nothing of elsewhere."""
+        return {
+            scope: replace(one, why=self._told(one.why))
+            for scope, one in self.whole.pauses().items()
+            if self._is_near(scope)
+        }
+
+    def _is_near(self, scope: str) -> bool:
+        kind, slash, name = scope.partition("/")
+        if slash:
+            return self.sees(Ref(kind, name))
+        what, _, name = scope.partition(":")
+        return what != "region" or name in self.regions
 
     def retired(self) -> frozenset[Ref]:
         return self.whole.retired() & self.orphans().keys()

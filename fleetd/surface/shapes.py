@@ -76,8 +76,9 @@ def resource(
     judged: Condition | None,
     seen: Observation | None,
     planned: answers.Said | None,
+    rests: Pause | None,
 ) -> answers.Resource:
-    """One line of a list."""
+    """One line of a list. `rests`: the pause that holds it."""
     return {
         "kind": one.ref.kind,
         "name": one.ref.name,
@@ -89,6 +90,7 @@ def resource(
         "owner": str(one.owner) if one.owner else None,
         "ready": ready(judged),
         "state": doing(judged, planned),
+        "pause": pause(rests) if rests else None,
         "observedAt": moment(seen.at) if seen else None,
     }
 
@@ -148,13 +150,14 @@ def wait(one: Wait) -> answers.Wait:
     }
 
 
-def plan(one: Plan, *, brief: bool = False) -> answers.Plan:
-    """`brief`: without what each step would send."""
+def plan(one: Plan, rests: Iterable[Pause], *, brief: bool = False) -> answers.Plan:
+    """`brief`: without what each step would send. `rests`: the pauses of its region."""
     return {
         "id": one.id,
         "region": one.region,
         "topology": one.topology,
         "again": moment(one.again),
+        "pauses": [pause(rest) for rest in rests],
         "steps": [step(inner, brief=brief) for inner in one.steps],
         "holds": [hold(inner, brief=brief) for inner in one.holds],
         "waits": [wait(inner) for inner in one.waits],

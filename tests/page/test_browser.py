@@ -10,6 +10,7 @@ pytest.importorskip("playwright", reason="playwright is not installed: make test
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from fleetd.plan.policy import Pause
 from tests.page import stage
 from tests.page.stage import Stage
 from tests.surface import panels
@@ -220,3 +221,52 @@ def test_ten_thousand_servers_are_listed_a_screen_at_a_time(fleet: Stage, page: 
     page.keyboard.press("End")
     expect(page.locator('[aria-rowindex="10000"]')).to_be_visible()
     assert rows.count() < 100
+
+
+def paused(stage: Stage, scope: str) -> None:
+    pause = Pause(scope=scope, who="ada", why="network change in rack r2", since=panels.NOW)
+    stage.call(lambda: stage.panel.resting.update({scope: pause}))
+
+
+@pytest.mark.parametrize(
+    "view", ["", "region/eu-1", "plan?region=eu-1", "thing/serverpool/compute"]
+)
+def test_a_pause_is_seen_on_every_view(small: Stage, page: Page, view: str) -> None:
+    """Also where all is Ready: who, and why."""
+    paused(small, "region:eu-1")
+    page.goto(f"{small.url}/#/{view}")
+    expect(page.get_by_text("network change in rack r2").first).to_be_visible()
+    expect(page.get_by_text("ada").first).to_be_visible()
+
+
+def test_what_to_do_is_told_once(small: Stage, page: Page) -> None:
+    """A paragraph ends with it; on the page it stands by itself."""
+    page.goto(f"{small.url}/#/thing/serverpool/compute")
+    expect(page.locator(".why")).to_contain_text("fleetctl approve")
+    assert page.locator(".why").inner_text().count("fleetctl approve") == 1
+
+
+def test_keys_lead_on_at_once_after_a_box_was_closed(small: Stage, page: Page) -> None:
+    """The page asks itself whether a box is open, not what a view remembers; and while one is open
+    its keys lead nowhere."""
+    page.goto(f"{small.url}/#/thing/cluster/hv")
+    page.get_by_role("button", name="Resume").click()
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    expect(page).to_have_url(f"{small.url}/#/thing/cluster/hv")
+    page.keyboard.press("Escape")
+    for key in ("?", "Escape", "g", "e"):
+        page.keyboard.press(key)
+    expect(page).to_have_url(f"{small.url}/#/events")
+
+
+def test_no_word_is_torn_on_a_phone(small: Stage, page: Page) -> None:
+    """In the table of conditions each word stands in one line, and nothing leaves the screen."""
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.goto(f"{small.url}/#/thing/cluster/hv")
+    rows = page.locator(".conditions tr").first
+    heights = rows.locator("th, td:nth-child(2), td:nth-child(3)").evaluate_all(
+        "all => all.map((one) => one.getClientRects()[0].height)"
+    )
+    assert len(set(heights)) == 1
+    assert max(heights) < 40

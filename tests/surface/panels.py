@@ -8,6 +8,7 @@ from typing import Any
 from fleetd.plan import why
 from fleetd.plan.capacity import Capacity
 from fleetd.plan.incidents import Report
+from fleetd.plan.policy import Pause, Policy
 from fleetd.plan.view import Attempt, View
 from fleetd.store.base import Recorded
 from fleetd.surface import panel
@@ -48,6 +49,7 @@ class FakePanel:
     far_sides: list[BackendState] = field(default_factory=list[BackendState])
     left: dict[Ref, Resource] = field(default_factory=dict[Ref, Resource])
     going: frozenset[Ref] = frozenset()
+    resting: dict[str, Pause] = field(default_factory=dict[str, Pause])
     attempts: dict[Ref, Attempt] = field(default_factory=dict[Ref, Attempt])
     catalogue: Mapping[str, Component] = field(default_factory=dict[str, Component])
     asked: int = 0
@@ -76,6 +78,9 @@ class FakePanel:
     def orphans(self) -> Mapping[Ref, Resource]:
         return self.left
 
+    def pauses(self) -> Mapping[str, Pause]:
+        return self.resting
+
     def retired(self) -> frozenset[Ref]:
         return self.going
 
@@ -93,7 +98,8 @@ class FakePanel:
             attempts=self.attempts,
             orphans=self.left,
         )
-        return why.why(ref, view, self.plans, now=NOW, because=self.because)
+        policy = Policy(pauses=self.resting)
+        return why.why(ref, view, self.plans, now=NOW, because=self.because, policy=policy)
 
     def incidents(self) -> Report:
         return self.failures

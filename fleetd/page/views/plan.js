@@ -5,7 +5,7 @@ import { link, useGet, useTitle } from "../hooks.js";
 import { query } from "../api.js";
 import { useSend } from "../actions.js";
 import { words } from "./regions.js";
-import { Failure, Pending, plural, Sign, Thing, Until, Words } from "../words.js";
+import { Failure, Pauses, Pending, plural, Sign, Thing, Until, Words } from "../words.js";
 
 const SHOWN = 300;
 
@@ -38,6 +38,7 @@ function OfRegion({ region }) {
     <p class="trail"><a href="#/plan">Plans</a> › <a href=${link("region", region)}>${region}</a></p>
     <div class="heading"><h1>Plan of ${region}</h1>${plan.id && html`<code class="dim">${plan.id}</code>`}</div>
     <${Failure} error=${error} />
+    <${Pauses} items=${plan.pauses} />
     ${!plan.steps.length && !plan.holds.length && !plan.waits.length && html`<p class="calm"><${Sign} state="ready" /> There is nothing to do.</p>`}
     ${plan.steps.length > 0 && html`<section><h2>${plural(plan.steps.length, "step")}, in this order</h2>
       <ol class="steps">${plan.steps.slice(0, SHOWN).map((one) => html`<li key=${one.id}><${Step} one=${one} /></li>`)}</ol></section>`}

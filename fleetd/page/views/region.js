@@ -5,7 +5,7 @@ import { link, narrow, useGet, useTitle } from "../hooks.js";
 import { query } from "../api.js";
 import { Picture } from "../picture.js";
 import { Actions } from "../actions.js";
-import { Age, Failure, MEANING, ORDER, Pending, plural, Sign, Thing, toThing, Words } from "../words.js";
+import { Age, Failure, MEANING, ORDER, Pauses, Pending, plural, Sign, Thing, toThing, Words } from "../words.js";
 
 const PARTS_SHOWN = 200;
 
@@ -13,6 +13,7 @@ export function Region({ here }) {
   const name = here.parts[1] ?? "";
   useTitle(name);
   const { data, error } = useGet(`/api/v1/picture/${encodeURIComponent(name)}`);
+  const rests = useGet(`/api/v1/regions/${encodeURIComponent(name)}`).data?.pauses;
   if (!data) return html`<h1>${name}</h1><${Pending} error=${error} what="the region" />`;
   const chosen = data.boxes.find((one) => one.id === here.query.box) ?? null;
   const own = data.boxes.find((one) => one.kind === "region");
@@ -30,6 +31,7 @@ export function Region({ here }) {
         <a href=${link("things", { region: name })}>Things</a>
       </nav></div>
     <${Failure} error=${error} />
+    <${Pauses} items=${rests} now=${data.now} />
     <p class="sums">${ORDER.filter((state) => states[state]).map((state) => html`
       <span title=${MEANING[state]}><${Sign} state=${state} /> ${states[state].toLocaleString("en")} ${state}</span>`)}</p>
     <div class=${chosen ? "beside" : ""}>

@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { link, narrow, useGet, useTitle } from "../hooks.js";
-import { Bar, Failure, Pending, plural, Sign } from "../words.js";
+import { Bar, Failure, Pauses, Pending, plural, Sign } from "../words.js";
 
 export function Regions({ here }) {
   useTitle("");
@@ -27,7 +27,7 @@ export function Regions({ here }) {
       <span><${Sign} state="unknown" /> ${sum((r) => r.resources.unknown).toLocaleString("en")} unknown</span> ·
       <span><${Sign} state="moving" /> ${plural(sum((r) => r.steps), "step")} to do, ${sum((r) => r.waits)} under way</span>
     </p>
-    <ul class="cards">${items.map((one) => html`<${Card} key=${one.name} one=${one} />`)}</ul>
+    <ul class="cards">${items.map((one) => html`<${Card} key=${one.name} one=${one} now=${data.now} />`)}</ul>
     ${!data.items.length && html`<p>No documents yet. <code>fleetctl apply DIR</code> hands some over.</p>`}
   `;
 }
@@ -37,7 +37,7 @@ function urgency(one) {
   return total ? (notReady + unknown) / total : 0;
 }
 
-function Card({ one }) {
+function Card({ one, now }) {
   const { total, ready, notReady, unknown } = one.resources;
   const good = one.conditions[0]?.status === "True";
   const held = Object.entries(one.holds).filter(([reason]) => reason !== "DependencyNotReady");
@@ -45,6 +45,7 @@ function Card({ one }) {
     <h2><${Sign} state=${good ? "ready" : one.steps + one.waits ? "moving" : "failing"} label=${good ? "Ready" : "not Ready"} /> ${one.name}</h2>
     <${Bar} states=${{ ready, failing: notReady, unknown }} total=${total} />
     <p>${ready.toLocaleString("en")} of ${total.toLocaleString("en")} Ready${one.steps + one.waits ? ` · ${plural(one.steps + one.waits, "change")} under way` : ""}</p>
+    <${Pauses} items=${one.pauses} now=${now} />
     ${held.map(([reason, count]) => html`<p class="held">${count} held: ${words(reason)}</p>`)}
     ${!good && html`<p class="dim">${one.conditions[0]?.message}</p>`}
   </a></li>`;

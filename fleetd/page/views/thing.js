@@ -5,7 +5,7 @@ import { link, useGet, useTitle } from "../hooks.js";
 import { query } from "../api.js";
 import { Actions } from "../actions.js";
 import { Hold, Step } from "./plan.js";
-import { Age, Failure, ORDER, Pending, plural, Sign, Thing, Words } from "../words.js";
+import { Age, Failure, ORDER, Pauses, Pending, plural, Sign, Thing, Words } from "../words.js";
 
 const GROUPS = new Set(["cluster", "serverpool", "cloud", "region"]);
 
@@ -23,11 +23,12 @@ export function ThingView({ here }) {
       ${data.orphan && html`<span class="badge soon">orphan</span>`} ${data.retired && html`<span class="badge soon">retired</span>`}
       <${Actions} name=${ref} /></div>
     <${Failure} error=${error} />
-    <section class="why"><h2 class="hidden">Why</h2><p><${Words} text=${data.why.paragraph} /></p>
+    <${Pauses} items=${data.pause && !data.why.paragraph.includes("paused by") ? [data.pause] : []} now=${data.now} />
+    <section class="why"><h2 class="hidden">Why</h2><p><${Words} text=${told(data.why)} /></p>
       ${data.why.chain.length > 1 && html`<ol class="chain">${data.why.chain.map((one) => html`<li><${Thing} name=${one.ref} /></li>`)}</ol>`}
-      ${data.why.advice && html`<p class="advice">${data.why.advice}</p>`}</section>
+      ${data.why.advice && html`<p class="advice"><${Words} text=${data.why.advice} /></p>`}</section>
     <div class="columns">
-      <section><h2>Conditions</h2><table><tbody>${data.conditions.map((one) => html`<tr>
+      <section><h2>Conditions</h2><table class="conditions"><tbody>${data.conditions.map((one) => html`<tr>
         <th scope="row">${one.type}</th><td>${one.status}</td><td>${one.reason}</td><td><${Words} text=${one.message} /></td><td><${Age} at=${one.since} now=${data.now} /></td></tr>`)}</tbody></table></section>
       <section><h2>Plan</h2>
         ${data.steps.map((one) => html`<${Step} one=${one} />`)}
@@ -46,6 +47,12 @@ export function ThingView({ here }) {
     <section class="raw"><details><summary>Declared</summary><pre tabindex="0">${JSON.stringify(data.desired, null, 2)}</pre></details>
       <details><summary>Observed ${data.observed ? html`<${Age} at=${data.observed.at} now=${data.now} /> ago` : "never"}</summary><pre tabindex="0">${JSON.stringify(data.observed, null, 2)}</pre></details></section>
   `;
+}
+
+/** The paragraph without what to do, which stands below it. */
+function told({ paragraph, advice }) {
+  const at = advice ? paragraph.lastIndexOf(advice) : -1;
+  return at > 0 ? paragraph.slice(0, at).trim() : paragraph;
 }
 
 function Beside({ title, relation, data }) {
