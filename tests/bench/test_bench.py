@@ -22,7 +22,7 @@ def _bench(*args: str) -> "subprocess.CompletedProcess[str]":
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=1800,
         check=False,
     )
 
