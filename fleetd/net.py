@@ -14,18 +14,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import requests
-from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.adapters import BaseAdapter
 from requests.cookies import merge_cookies
 from requests.structures import CaseInsensitiveDict
 
-from fleetd.clock import Clock, SystemClock
+from fleetd.clock import Clock
 from fleetd.gate import Gate, Gates, Turn
 from fleetd.kube import config, http
 from fleetd.kube.transport import Transport
+from fleetd.patient import Patient
 from fleetd.secrets import Secret
 
 T = TypeVar("T")
@@ -120,15 +121,10 @@ def _tell(
         return  # the loop has ended, and with it whoever waited
 
 
-class _Patient(HTTPAdapter):
-    """A thread cannot be cancelled: its sockets end it, when the time of its call is over. That is
-    the time on the wall, whatever time the daemon lives in."""
-
+class _Patient(Patient):
     def __init__(self, within: float, passage: Passage) -> None:
-        super().__init__()
+        super().__init__(within)
         self._passage = passage
-        self._clock = SystemClock()
-        self._until = self._clock.monotonic() + within
 
     def send(  # noqa: PLR0917 -- as requests has it
         self,
@@ -140,24 +136,14 @@ class _Patient(HTTPAdapter):
         proxies: Any = None,  # noqa: ANN401
     ) -> requests.Response:
         del proxies
-        left = self._until - self._clock.monotonic()
-        if left <= 0:
-            raise requests.Timeout("the time for this call is over")
         return super().send(
             request,
             stream=stream,
-            timeout=_at_most(timeout, left),
+            timeout=timeout,
             verify=self._passage.verify(verify),
             cert=cert,
             proxies=self._passage.proxies(request.url or ""),
         )
-
-
-def _at_most(given: Any, left: float) -> tuple[float, float]:  # noqa: ANN401 -- as requests has it
-    """Seconds to connect, and between two pieces of the answer."""
-    both = cast("tuple[Any, Any]", given if isinstance(given, tuple) else (given, given))
-    connect, read = (min(float(one), left) if one else left for one in both)
-    return connect, read
 
 
 class _Session(requests.Session):

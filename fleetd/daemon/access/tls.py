@@ -41,6 +41,10 @@ class Tls:
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         made.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+        # Who takes up a session again is not looked at again, also when his authority was taken
+        # away meanwhile; the first context would open its tickets, whatever the newest says.
+        made.options |= ssl.OP_NO_TICKET
+        made.num_tickets = 0
         try:
             made.load_cert_chain(self._certificate, self._key, password=_none)
             if self._clients is not None:
