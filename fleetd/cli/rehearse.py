@@ -83,7 +83,8 @@ def run(
 
 def list_faults() -> None:
     """Every fault there is, as it is written behind the colon."""
-    output.line(Text("at WHEN: WHAT NAME HOW [for SPAN], e.g. 'at 12m: rack r2 dark for 20m'\n"))
+    output.line(Text("at WHEN: WHAT NAME HOW [for SPAN], e.g. 'at 12m: rack r2 dark for 20m'"))
+    output.line(Text(f"{script.NOTE}\n"))
     for what, hows in script.VOCABULARY.items():
         for how, meaning in hows.items():
             output.line(Text(f"{what:<10} NAME {how:<15} {meaning}"))
@@ -108,6 +109,9 @@ def shape(outcome: Outcome) -> dict[str, Any]:
         "held": {reason.value: count for reason, count in outcome.held.items()},
         "requests": outcome.requests,
         "writes": outcome.writes,
+        "faults": [
+            {"fault": one.said, "begun": one.begun, "met": one.met} for one in outcome.faults
+        ],
         "faultsMet": dict(outcome.hits),
         "beforeBreach": list(outcome.before),
         "timeline": [
@@ -137,6 +141,9 @@ def _print(outcome: Outcome, *, each: bool) -> None:
         output.line(Text(f"a daemon asks for consent before it takes these: {outcome.consent}"))
     for reason, count in outcome.held.items():
         output.line(Text(f"held at some time: {count} by {reason.value}"))
+    for one in outcome.faults:
+        style = "" if one.met else "bold yellow"
+        output.line(Text(f"fault '{one.said}' {one.told}", style=style))
     if outcome.hits:
         met = ", ".join(f"{count} x {cell}" for cell, count in outcome.hits.items())
         output.line(Text(f"faults on the way: {met}"))

@@ -76,12 +76,12 @@ def lines(
 
 
 def cells(mishaps: Mishaps) -> set[tuple[str, str]]:
-    """What can happen in this world."""
+    """What can happen in this world. What single requests and lines meet, the weather draws."""
     return {
         (what, how)
         for what, hows in script.VOCABULARY.items()
         for how in hows
-        if what == "image" or mishaps.names(what)
+        if (what, how) not in script.AIMED and (what == "image" or mishaps.names(what))
     }
 
 

@@ -35,29 +35,29 @@ _STALL = Passage(lines=(), wait=NEVER, lost="the watch fell silent")
 
 
 class Cell(enum.StrEnum):
-    """The ways to fail on the way."""
+    """The ways to fail on the way, in the words of a script."""
 
-    TOO_MANY = "429 with Retry-After"
-    SERVER_ERROR = "500, 502, 503"
-    PLAIN_503 = "503 in plain text"
-    RESET = "connection reset"
-    LOST_BEFORE = "timeout before apply"
-    LOST_AFTER = "timeout after apply"
-    CONFLICT = "409 conflict"
-    STALE_READ = "stale read"
-    TWICE = "request delivered twice"
-    WATCH_DROPPED = "watch dropped"
-    HALF_LINE = "half a line"
-    STALLED = "watch stalls silently"
-    GONE = "410 Gone"
-    DUPLICATED = "event delivered twice"
-    REORDERED = "events of two objects swapped"
-    MISSED = "event missed"
-    UNAUTHORIZED = "401, the token has expired"
-    BAD_TOKEN = "403, OpenBao does not know the token"  # noqa: S105 - words
-    AUDIT_BLOCKED = "500, OpenBao cannot write its audit log"
-    CAS_MISMATCH = "400, OpenBao has another version"
-    LOCKED = "409, Ironic has locked the node"
+    TOO_MANY = "requests 429"
+    SERVER_ERROR = "requests 5xx"
+    PLAIN_503 = "requests 503"
+    RESET = "requests reset"
+    LOST_BEFORE = "requests lost-before"
+    LOST_AFTER = "requests lost-after"
+    CONFLICT = "requests 409"
+    STALE_READ = "requests stale"
+    TWICE = "requests twice"
+    WATCH_DROPPED = "watch ended"
+    HALF_LINE = "watch torn"
+    STALLED = "watch silent"
+    GONE = "watch gone"
+    DUPLICATED = "watch doubled"
+    REORDERED = "watch swapped"
+    MISSED = "watch missing"
+    UNAUTHORIZED = "requests 401"
+    BAD_TOKEN = "requests bad-token"  # noqa: S105 - words
+    AUDIT_BLOCKED = "requests audit-blocked"
+    CAS_MISMATCH = "requests cas-mismatch"
+    LOCKED = "requests locked"
 
 
 class Plight(enum.StrEnum):
@@ -102,6 +102,16 @@ _OPENBAO, _IRONIC = "openbao-", "ironic-"
 
 
 @dataclass(slots=True)
+class Aim:
+    """A fault for what a backend is asked or says next, or, if not `once`, until it is lifted."""
+
+    cell: Cell
+    once: bool
+    met: int = 0
+    over: bool = False
+
+
+@dataclass(slots=True)
 class _Draw:
     """What was drawn for a request, to be carried out after it reached the server."""
 
@@ -116,6 +126,12 @@ class Climate:
         """Of a fault, per request and per line."""
         self.hits: Counter[Cell] = Counter()
         self.suffered: Counter[Plight] = Counter()
+        self.sufferers: Counter[tuple[str, Plight]] = Counter()
+        """The same by backend."""
+        self.aims: dict[str, list[Aim]] = {}
+        """What requests and lines of a backend are to meet, in the order it was said."""
+        self.remembered: set[str] = set()
+        """Backends whose answers are kept, for a stale one to be told again."""
         self.plights: dict[str, Plight] = {}
         self.stalled: set[str] = set()
         """Backends whose watches have gone silent."""
@@ -141,9 +157,13 @@ class Climate:
         wait = self._rng.uniform(*LATENCY)
         plight = self.plights.get(backend)
         if plight is not None:
-            self.suffered[plight] += 1
+            self._note(backend, plight)
             return self._suffer(plight, wait)
-        cell = self._cell(_ON_WRITES if changes(request.method, request.path) else _ON_READS)
+        cell = self._cell(
+            _ON_WRITES if changes(request.method, request.path) else _ON_READS,
+            backend,
+            known=_key(backend, request) in self._old,
+        )
         match cell:
             case None:
                 return Fate(wait=wait)
@@ -167,11 +187,15 @@ class Climate:
         lost = drawn is not None and drawn.cell is Cell.LOST_AFTER
         if lost or self.plights.get(backend) is Plight.ONE_WAY:
             return _SILENCE
-        key = (backend, f"{request.path}?{sorted(request.query.items())}")
-        if self.chance and _is_read(request, response):
+        kept = self.chance or backend in self.remembered
+        if kept and _is_read(request, response):
+            key = _key(backend, request)
             old = self._old.get(key)
+            stale = drawn is not None and drawn.cell is Cell.STALE_READ
+            if stale and old is not None and backend in self.remembered:
+                return Fate(answer=old)
             self._old[key] = response
-            if drawn is not None and drawn.cell is Cell.STALE_READ and old is not None:
+            if stale and old is not None:
                 return Fate(answer=old)
         return FAIR
 
@@ -181,7 +205,7 @@ class Climate:
             return _STALL
         if plight in (Plight.UNREACHABLE, Plight.FAILING):
             return Passage(lines=(), lost="connection reset by peer")
-        return self._passage(self._cell(_ON_LINES, share=0.1), request, line)
+        return self._passage(self._cell(_ON_LINES, backend, share=0.1), request, line)
 
     def _passage(self, cell: Cell | None, request: Request, line: bytes) -> Passage:
         match cell:
@@ -224,7 +248,10 @@ class Climate:
             if refused is not None:
                 return refused
         else:
-            cell = self._cell(*_on_service(name, request))
+            cell = self._aimed(_could(name, request), name, known=True)
+            if cell is None:
+                cells, share = _on_service(name, request)
+                cell = self._cell(cells, name, share=share)
         if cell is Cell.RESET or cell is Cell.LOST_BEFORE:
             raise requests.ConnectionError("connection reset by peer")
         if cell is not None and cell is not Cell.LOST_AFTER:
@@ -237,7 +264,7 @@ class Climate:
 
     def _refused(self, name: str, plight: Plight, request: HttpRequest) -> HttpResponse | None:
         """What a service in a plight answers; None: what it always does."""
-        self.suffered[plight] += 1
+        self._note(name, plight)
         match plight:
             case Plight.UNREACHABLE | Plight.FROZEN:
                 raise requests.ConnectTimeout(f"{name} does not answer")
@@ -252,7 +279,32 @@ class Climate:
             case _:
                 return None
 
-    def _cell(self, cells: tuple[Cell, ...], share: float = 1.0) -> Cell | None:
+    def _note(self, backend: str, plight: Plight) -> None:
+        self.suffered[plight] += 1
+        self.sufferers[backend, plight] += 1
+
+    def aim(self, backend: str, aim: Aim) -> None:
+        self.aims.setdefault(backend, []).append(aim)
+        if aim.cell is Cell.STALE_READ:
+            self.remembered.add(backend)
+
+    def _aimed(self, cells: tuple[Cell, ...], backend: str, *, known: bool) -> Cell | None:
+        for aim in self.aims.get(backend, ()):
+            fits = aim.cell in cells and (known or aim.cell is not Cell.STALE_READ)
+            if fits and not aim.over:
+                aim.met += 1
+                aim.over = aim.once
+                self.hits[aim.cell] += 1
+                return aim.cell
+        return None
+
+    def _cell(
+        self, cells: tuple[Cell, ...], backend: str, *, share: float = 1.0, known: bool = True
+    ) -> Cell | None:
+        """What this one meets. `known`: whether there is an older answer to it."""
+        aimed = self._aimed(cells, backend, known=known) if self.aims else None
+        if aimed is not None:
+            return aimed
         if not self.chance or self._rng.random() >= self.chance * share:
             return None
         cell = self._rng.choice(cells)
@@ -277,6 +329,22 @@ class Climate:
                 return Fate(wait=wait)
 
 
+def _key(backend: str, request: Request) -> tuple[str, str]:
+    return backend, f"{request.path}?{sorted(request.query.items())}"
+
+
+def fitting(backend: str, *, cluster: bool) -> frozenset[Cell]:
+    """What requests to it, or lines from it, can meet."""
+    if cluster:
+        return frozenset((*_ON_READS, *_ON_WRITES, *_ON_LINES))
+    more: tuple[Cell, ...] = ()
+    if backend.startswith(_OPENBAO):
+        more = (Cell.AUDIT_BLOCKED, Cell.BAD_TOKEN, Cell.CAS_MISMATCH)
+    elif backend.startswith(_IRONIC):
+        more = (Cell.LOCKED,)
+    return frozenset((*_ON_SERVICES, *more))
+
+
 def _is_read(request: Request, response: Response) -> bool:
     """Whether it can be read again as it was: a watch cannot, and a refusal was no reading."""
     return request.method == "GET" and response.status == 200 and "watch" not in request.query
@@ -289,6 +357,18 @@ def _about(line: bytes) -> tuple[str, str] | None:
         return None
     metadata: dict[str, Any] = told["object"].get("metadata") or {}
     return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+
+
+def _could(name: str, request: HttpRequest) -> tuple[Cell, ...]:
+    """All that can happen to it, however seldom."""
+    more: tuple[Cell, ...] = ()
+    if name.startswith(_OPENBAO) and not request.path.startswith("/v1/sys/"):
+        more = (Cell.AUDIT_BLOCKED, Cell.BAD_TOKEN)
+        if request.method != "GET" and _KV_DATA.match(request.path) is not None:
+            more = (*more, Cell.CAS_MISMATCH)
+    elif name.startswith(_IRONIC) and changes(request.method, request.path):
+        more = (Cell.LOCKED,)
+    return (*_ON_SERVICES, *more)
 
 
 def _on_service(name: str, request: HttpRequest) -> tuple[tuple[Cell, ...], float]:

@@ -10,17 +10,20 @@ proves nothing. `hits` counts those that had something to happen to.
 import difflib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from fleetd.sim import meddling, script
+from fleetd.sim import faults, meddling, script
 from fleetd.sim.controllers import gardener_access
-from fleetd.sim.faults import Climate, Plight
+from fleetd.sim.faults import Aim, Cell, Climate, Plight
 from fleetd.sim.script import Line, ScriptError
 from fleetd.sim.truth import Machine
 from fleetd.sim.world import World
 
 Deed = Callable[[], None]
+Counted = Callable[[], int]
+"""How often somebody has met it."""
 T = TypeVar("T")
 
 _PLIGHTS = {plight.value: plight for plight in Plight}
@@ -32,6 +35,31 @@ JUMP = timedelta(hours=1)
 SHOWN = 8
 """Names in a complaint."""
 _PREFIX = {"cluster": "", "garden": "garden-", "metal": "metal-", "openbao": "openbao-"}
+
+
+@dataclass(slots=True)
+class Begun:
+    """A line that has fired."""
+
+    line: Line
+    lift: Deed
+    count: Counted
+    aim: Aim | None
+    total: int | None = None
+    """How often it was met, once it is over."""
+
+    @property
+    def met(self) -> int:
+        return self.count() if self.total is None else self.total
+
+    @property
+    def lasts(self) -> bool:
+        """Whether there is something to mend."""
+        return self.aim is None or not self.aim.over
+
+    def end(self) -> None:
+        self.total = self.count()
+        self.lift()
 
 
 class Mishaps:
@@ -48,9 +76,11 @@ class Mishaps:
         self._known = sorted({*known, *world.clusters})
         self._effective = True
         self._layers: dict[tuple[str, str], list[tuple[object, Any]]] = {}
-        self.begun: list[Line] = []
-        """Lines that have fired."""
-        self._lasting: list[tuple[Line, Deed]] = []
+        self.begun: list[Begun] = []
+        """Lines that have fired, in the order of their beginning."""
+        self._lasting: list[Begun] = []
+        self._count: Counted = _once
+        self._aim: Aim | None = None
         self._done: Counter[tuple[str, str]] = Counter()
         self.undone: set[str] = set()
         """Objects that a stranger took away, as `<cluster> <kind> <namespace>/<name>`."""
@@ -59,7 +89,10 @@ class Mishaps:
     def hits(self) -> Counter[tuple[str, str]]:
         """How often each thing that can happen met somebody: what controllers are told counts when
         one of them asks, all else when it is done to something."""
-        return self._done + self._world.mishaps.asked
+        asked: Counter[tuple[str, str]] = Counter()
+        for (what, _, how), count in self._world.mishaps.asked.items():
+            asked[what, how] += count
+        return self._done + asked
 
     def plan(self, lines: Sequence[Line]) -> None:
         """Check all of them, then set their timers, which count from the world's beginning."""
@@ -71,6 +104,8 @@ class Mishaps:
     def _plan(self, lines: Sequence[Line], later: float) -> None:
         self.check(lines)
         for line in lines:
+            if (line.what, line.how) == ("requests", "stale"):
+                self._climate.remembered.update(self._members(line.whom))
             self._world.after(line.at.total_seconds() + later, lambda line=line: self.begin(line))
 
     def check(self, lines: Sequence[Line]) -> None:
@@ -81,25 +116,29 @@ class Mishaps:
     def begin(self, line: Line) -> None:
         """Now, whatever its `at` says."""
         self._check(line)
-        self._effective = True
+        self._effective, self._count, self._aim = True, _once, None
         lift = self._do(line)
-        self.begun.append(line)
-        self._done[line.what, line.how] += self._effective
+        begun = Begun(line, lift, self._count, self._aim)
+        self.begun.append(begun)
+        # Single requests and lines are counted by the climate when they meet it.
+        if (line.what, line.how) not in script.AIMED:
+            self._done[line.what, line.how] += self._effective
         self._world.tell("fault", line.whom, f"{line.what} {line.how}")
         if line.span is not None:
-            self._world.after(line.span.total_seconds(), lambda: self._end(line, lift))
+            self._world.after(line.span.total_seconds(), lambda: self._end(begun))
         else:
-            self._lasting.append((line, lift))
+            self._lasting.append(begun)
 
     def mend(self) -> list[Line]:
         """End everything that would last until somebody mends it. Says what that was."""
-        mended, self._lasting = self._lasting, []
-        for line, lift in mended:
-            self._end(line, lift)
-        return [line for line, _ in mended]
+        mended, self._lasting = [one for one in self._lasting if one.lasts], []
+        for begun in mended:
+            self._end(begun)
+        return [begun.line for begun in mended]
 
-    def _end(self, line: Line, lift: Deed) -> None:
-        lift()
+    def _end(self, begun: Begun) -> None:
+        begun.end()
+        line = begun.line
         self._world.tell("mended", line.whom, f"{line.what} is no longer {line.how}")
 
     def _check(self, line: Line) -> None:
@@ -107,11 +146,23 @@ class Mishaps:
             _known_cluster(line, self._known)
             return
         _known(line, self.names(line.what))
+        if (line.what, line.how) in script.AIMED:
+            self._fits(line)
         if line.what == "clock" and not self._clock:
             raise ScriptError(
                 f"'{line}': the daemon is another process with a clock of its own; "
                 "rehearse it with fleetctl rehearse"
             )
+
+    def _fits(self, line: Line) -> None:
+        """Whether what it names can meet it at all."""
+        cluster = line.whom in self._known
+        fitting = faults.fitting(line.whom, cluster=cluster)
+        if Cell(f"{line.what} {line.how}") in fitting:
+            return
+        known = (one.value.split() for one in Cell if one in fitting)
+        hows = ", ".join(how for what, how in known if what == line.what)
+        raise ScriptError(f"'{line}': {line.whom} never meets {line.how}; it can meet {hows}")
 
     def names(self, what: str) -> Collection[str]:
         """What can be named as such."""
@@ -128,6 +179,9 @@ class Mishaps:
                 return [one.removeprefix(start) for one in services if one.startswith(start)]
             case "partition":
                 return [*self._known, *self._backends()]
+            case "requests":
+                here = [one for one in self._known if not one.startswith("seed-")]
+                return [*here, *self._backends(), *([BMC] if BMC in services else ())]
             case "token" | "shoot" | "eso" | "ceph":
                 return [one for one in self._known if not one.startswith(_NO_SHOOTS)]
             case "clock":
@@ -142,6 +196,8 @@ class Mishaps:
 
     def _do(self, line: Line) -> Deed:
         machines = self._world.truth.machines
+        if (line.what, line.how) in script.AIMED:
+            return self._take_aim(line)
         match line.what:
             case "bmc":
                 return self._bmc([machines[line.whom]], line.how)
@@ -188,12 +244,17 @@ class Mishaps:
             )
             for machine in machines
         ]
+        before = sum(machine.met for machine in machines)
+        self._count = lambda: sum(machine.met for machine in machines) - before
         return lambda: _all(lifts)
 
     def _dark(self, machines: Sequence[Machine]) -> Deed:
         """Power is gone: the machine and its BMC with it. It comes back as it was."""
         power = self._world.truth.power
+        were_on = sum(machine.on for machine in machines)
         lifts = [self._bmc(machines, "unreachable")]
+        asked = self._count
+        self._count = lambda: were_on + asked()
         lifts += [
             self._laid(
                 ("power", machine.name),
@@ -241,10 +302,14 @@ class Mishaps:
 
     def _cut_off(self, line: Line) -> Deed:
         """For fleetd, and for the controllers of other clusters that reach into this one."""
-        lifts = [
-            self._plight(self._backend(line), _PLIGHTS[line.how]),
-            self._told((line.what, line.whom, line.how)),
-        ]
+        return self._both([self._backend(line)], _PLIGHTS[line.how], line)
+
+    def _both(self, backends: Sequence[str], plight: Plight, line: Line) -> Deed:
+        lifts = [self._plights(backends, plight)]
+        on_the_way = self._count
+        lifts.append(self._told((line.what, line.whom, line.how)))
+        inside = self._count
+        self._count = lambda: on_the_way() + inside()
         return lambda: _all(lifts)
 
     def _backend(self, line: Line) -> str:
@@ -255,23 +320,30 @@ class Mishaps:
 
     def _service(self, name: str, plight: Plight) -> Deed:
         """Its address and each of its members."""
-        members = [one for one in self._world.services if one.removeprefix(f"{name}-").isdigit()]
-        lifts = [self._plight(one, plight) for one in (name, *members)]
+        return self._plights(self._members(name), plight)
+
+    def _members(self, name: str) -> list[str]:
+        services = self._world.services
+        return [name, *(one for one in services if one.removeprefix(f"{name}-").isdigit())]
+
+    def _plights(self, backends: Sequence[str], plight: Plight) -> Deed:
+        lifts = [self._plight(one, plight) for one in backends]
+        suffered = self._climate.sufferers
+        before = sum(suffered[one, plight] for one in backends)
+        self._count = lambda: sum(suffered[one, plight] for one in backends) - before
         return lambda: _all(lifts)
 
     def _revoke(self, name: str) -> Deed:
         """Every kubeconfig that the garden has minted so far is worthless, whoever holds it."""
         cluster = self._world.clusters.get(name)
-        self._effective = cluster is not None and gardener_access.revoke_all(cluster) > 0
+        revoked = gardener_access.revoke_all(cluster) if cluster is not None else 0
+        self._effective = revoked > 0
+        self._count = lambda: revoked
         return lambda: None
 
     def _asleep(self, line: Line) -> Deed:
         """Gardener says so, and nobody answers."""
-        lifts = [
-            self._plight(line.whom, Plight.UNREACHABLE),
-            self._told((line.what, line.whom, line.how)),
-        ]
-        return lambda: _all(lifts)
+        return self._both([line.whom], Plight.UNREACHABLE, line)
 
     def _jump(self, by: timedelta) -> Deed:
         world = self._world
@@ -288,6 +360,7 @@ class Mishaps:
             found = meddling.pick(self._world, cluster, recreated=how == "recreated")
         self._effective = found is not None
         if cluster is None or found is None:
+            self._count = _never
             return lambda: None
         gk, obj = found
         metadata = obj["metadata"]
@@ -307,13 +380,25 @@ class Mishaps:
         return at_it.clear
 
     def _openstack(self, cloud: str) -> Deed:
-        lifts = [
-            self._plight(f"{service}-{cloud}", Plight.UNREACHABLE)
-            for service in ("keystone", "nova", "placement", "neutron", "cinder", "glance")
-        ]
-        return lambda: _all(lifts)
+        services = ("keystone", "nova", "placement", "neutron", "cinder", "glance")
+        return self._plights([f"{one}-{cloud}" for one in services], Plight.UNREACHABLE)
+
+    def _take_aim(self, line: Line) -> Deed:
+        cell = Cell(f"{line.what} {line.how}")
+        aim = self._aim = Aim(cell, once=line.span is None)
+        for one in self._members(line.whom):
+            self._climate.aim(one, aim)
+        self._count = lambda: aim.met
+
+        def lift() -> None:
+            aim.over = True
+
+        return lift
 
     def _watch(self, name: str, how: str) -> Deed:
+        cluster = self._world.clusters.get(name)
+        open_ = cluster.open_watches() if cluster is not None else 0
+        self._count = lambda: open_
         if how == "stalled":
             # Those that are open stay silent; a new one is as good as the backend is by then.
             stalled = self._climate.stalled
@@ -323,7 +408,6 @@ class Mishaps:
                 lambda: name in stalled,
                 lambda on: stalled.add(name) if on else stalled.discard(name),
             )
-        cluster = self._world.clusters.get(name)
         if cluster is not None:
             if how == "expired":
                 cluster.forget_history()
@@ -334,6 +418,8 @@ class Mishaps:
         there = self._world.mishaps
 
         self._effective = False
+        before = there.asked[mishap]
+        self._count = lambda: there.asked[mishap] - before
 
         def put(on: bool) -> None:  # noqa: FBT001
             (there.add if on else there.discard)(mishap)
@@ -359,6 +445,14 @@ def _set(machine: Machine) -> Callable[[str], None]:
         machine.bmc = state
 
     return put
+
+
+def _once() -> int:
+    return 1
+
+
+def _never() -> int:
+    return 0
 
 
 def _all(deeds: Sequence[Deed]) -> None:

@@ -23,13 +23,14 @@ from fleetd.sim.invariants import Breach, Judge, WatchedStore
 from fleetd.sim.ledger import Ledger
 from fleetd.sim.mishaps import Mishaps
 from fleetd.sim.net import SimNetwork
-from fleetd.sim.script import Line
+from fleetd.sim.script import Line, ScriptError
 from fleetd.sim.twin import Twin, Wanted
 from fleetd.sim.world import World
 from fleetd.store.base import Intent
 from fleetd.store.memory import MemoryStore
 from fleetd.vocabulary import Hold, HoldReason, Step
 from topology.catalogue import Component
+from topology.documents import base
 from topology.resource import Ref, Topology
 
 WITHIN = timedelta(hours=24)
@@ -73,6 +74,25 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What became of one line of the script."""
+
+    said: str
+    """In the operator's words."""
+    begun: bool
+    met: int
+    """How often somebody met it."""
+
+    @property
+    def told(self) -> str:
+        if not self.begun:
+            return "never began: the rehearsal was over before"
+        if not self.met:
+            return "met nobody: it proves nothing"
+        return "was met once" if self.met == 1 else f"was met {self.met} times"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     converged: bool
     why: str
@@ -88,6 +108,8 @@ class Outcome:
     writes: int
     hits: Mapping[str, int] = field(default_factory=dict[str, int])
     """Faults of the way, and mishaps, that were met."""
+    faults: tuple[Fault, ...] = ()
+    """Those of the script, in order of time."""
     before: tuple[str, ...] = ()
     """What happened before a breach of an invariant; empty if there was none."""
     consent: str = ""
@@ -151,6 +173,7 @@ class _Rehearsal:
         stage = _Stage(world, ledger, climate, SimNetwork(world, climate), store, judge)
         mishaps = Mishaps(world, climate, _clusters(script.topology))
         mishaps.check(script.faults)
+        _check_times(script.faults, script.within)
         faults = list(script.faults)
         if script.chaos:
             faults += chaos.lines(script.seed, mishaps, script.topology, chaos.UNTIL)
@@ -179,6 +202,7 @@ class _Rehearsal:
                 **{cell.value: count for cell, count in sorted(climate.hits.items())},
                 **{" ".join(cell): count for cell, count in sorted(mishaps.hits.items())},
             },
+            faults=_faults(script.faults, mishaps),
             before=_before(world),
             consent=self._twin.documents.consent if self._twin is not None else "",
         )
@@ -293,10 +317,33 @@ def _before(world: World) -> tuple[str, ...]:
     return first.before if isinstance(first, Breach) else ()
 
 
+def _check_times(faults: Sequence[Line], within: timedelta) -> None:
+    """Raises ScriptError for one that no rehearsal would live to see the end of."""
+    for line in faults:
+        if line.at + (line.span or timedelta(0)) >= within:
+            longest = base.show_duration(within)
+            raise ScriptError(
+                f"'{line}': a rehearsal lasts {longest} at most; let it be over before that"
+            )
+
+
 def _over(faults: Sequence[Line]) -> float:
     """When the last of them is."""
     ends = (line.at + (line.span or timedelta(0)) for line in faults)
     return max(ends, default=timedelta(0)).total_seconds()
+
+
+def _faults(lines: Sequence[Line], mishaps: Mishaps) -> tuple[Fault, ...]:
+    """Each of them, also if the same was said twice."""
+    begun = [one for one in mishaps.begun if one.line.said]
+    found: list[Fault] = []
+    for line in lines:
+        one = next((one for one in begun if one.line.said == line.said), None)
+        if one is not None:
+            begun.remove(one)
+        met = one.met if one is not None else 0
+        found.append(Fault(said=line.said or str(line), begun=one is not None, met=met))
+    return tuple(found)
 
 
 def _blame(daemon: Twin) -> str:
@@ -323,6 +370,7 @@ def _shifted(line: Line, began: float) -> Line:
         whom=line.whom,
         how=line.how,
         span=line.span,
+        said=line.said,
     )
 
 

@@ -8,7 +8,7 @@ line does to the world is `fleetd.sim.mishaps`.
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fleetd import errors
@@ -33,6 +33,8 @@ class Line:
     how: str
     """unreachable, dark, sealed ..."""
     span: timedelta | None = None
+    said: str = field(default="", compare=False)
+    """As it was written."""
 
     def __str__(self) -> str:
         lasts = f" for {base.show_duration(self.span)}" if self.span is not None else ""
@@ -62,6 +64,29 @@ VOCABULARY: dict[str, dict[str, str]] = {
         "dropped": "every watch of the cluster is cut",
         "stalled": "open watches stay open and say nothing",
         "expired": "every watch is cut, and going on is answered with 410",
+        "ended": "a watch ends after its next line",
+        "torn": "the next line of a watch breaks off in the middle",
+        "silent": "a watch says nothing more from its next line on, and stays open",
+        "gone": "instead of its next line a watch says 410 and ends",
+        "doubled": "the next line of a watch comes twice",
+        "swapped": "the next two lines of a watch come in the other order",
+        "missing": "the next line of a watch never comes",
+    },
+    "requests": {
+        "429": "the next one is answered with 429 and Retry-After",
+        "5xx": "the next one is answered with 500, by a service with 502",
+        "503": "the next one is answered with 503 in plain text",
+        "401": "the next one is told that its token has expired",
+        "409": "the next write is told that the object was modified",
+        "reset": "the connection of the next one is reset",
+        "lost-before": "the next write is not done, and no answer comes",
+        "lost-after": "the next write is done, and no answer comes",
+        "twice": "the next write is delivered twice",
+        "stale": "the next read that was asked before is answered as it was then",
+        "bad-token": "OpenBao does not know the token of the next one",
+        "audit-blocked": "OpenBao cannot write the next one to its audit log, and refuses it",
+        "cas-mismatch": "OpenBao has another version of what the next one writes",
+        "locked": "Ironic's next write finds its node locked",
     },
     "shoot": {
         "stuck": "its operation makes no progress",
@@ -100,6 +125,20 @@ VOCABULARY: dict[str, dict[str, str]] = {
     },
 }
 """What can be named, what can happen to it, and what that means."""
+AIMED = frozenset(
+    (
+        *(("requests", how) for how in VOCABULARY["requests"]),
+        *(
+            ("watch", how)
+            for how in ("ended", "torn", "silent", "gone", "doubled", "swapped", "missing")
+        ),
+    )
+)
+"""Those that meet the next request or line that they fit, and with a span every one in it."""
+NOTE = (
+    "Of requests and single watches the next one that it fits meets it; with `for SPAN` every one\n"
+    "in that time does. Everything else lasts for its SPAN, or without one until it is mended."
+)
 
 
 def read(text: str) -> Line:
@@ -115,7 +154,7 @@ def read(text: str) -> Line:
         raise ScriptError(f"{text!r}: nothing is called {what}; {_near(what, tuple(VOCABULARY))}")
     if how not in VOCABULARY[what]:
         raise ScriptError(
-            f"{text!r}: a {what} cannot be {how}; {_near(how, tuple(VOCABULARY[what]))}"
+            f"{text!r}: {_one(what)} cannot be {how}; {_near(how, tuple(VOCABULARY[what]))}"
         )
     return Line(
         at=_duration(text, found["at"]),
@@ -123,7 +162,12 @@ def read(text: str) -> Line:
         whom=found["whom"],
         how=how,
         span=_duration(text, found["span"]) if found["span"] else None,
+        said=" ".join(text.split()),
     )
+
+
+def _one(what: str) -> str:
+    return what if what.endswith("s") else f"a {what}"
 
 
 def _duration(text: str, given: str) -> timedelta:
@@ -135,4 +179,5 @@ def _duration(text: str, given: str) -> timedelta:
 
 def _near(word: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}known: {', '.join(known)}"

@@ -26,9 +26,10 @@ from fleetd.sim import build, keys, pace, script
 from fleetd.sim.faces import certificates
 from fleetd.sim.faces.handler import Stream
 from fleetd.sim.faces.wire import Wire
+from fleetd.sim.faults import Climate
 from fleetd.sim.kube import access
 from fleetd.sim.kube.server import Server
-from fleetd.sim.mishaps import Mishaps
+from fleetd.sim.mishaps import BMC, Mishaps
 from fleetd.sim.world import HttpRequest, Service, World
 from topology import read
 from topology.documents import base
@@ -45,8 +46,10 @@ NONE = b"nothing is broken that waits to be mended\n"
 class OverHttp:
     """A service of the world behind the wire face."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, name: str, service: Service, climate: Climate) -> None:
+        self._name = name
         self._service = service
+        self._climate = climate
 
     def handle(self, request: Request, headers: Mapping[str, str]) -> Response | Stream:
         # Through a proxy a request names its host in the path as well.
@@ -60,7 +63,9 @@ class OverHttp:
             body=request.body,
         )
         try:
-            answer = self._service.handle(asked)
+            answer = self._climate.over(self._name, asked, self._service)
+        except requests.Timeout as cause:
+            return Response(status=504, body=f"{cause}\n".encode())
         except (requests.RequestException, OSError) as cause:
             # What a proxy says of a host that it does not reach.
             return Response(status=502, body=f"{cause}\n".encode())
@@ -133,16 +138,16 @@ class Site:
         self.world.appeared = self._appeared
         for name, service in sorted(self.world.services.items()):
             await self._open_service(name, service)
-        if "bmc" in self.world.services:
-            self.plain.otherwise = OverHttp(self.world.services["bmc"])
+        if BMC in self.world.services:
+            self.plain.otherwise = OverHttp(BMC, self.world.services[BMC], self.climate)
         known = [ref.name for ref in self.topology.resources if ref.kind == "cluster"]
         faults = Faults(Mishaps(self.world, self.climate, known, clock=False))
         self.plain.add("/faults", faults, backend="faults")
 
     async def _open_service(self, name: str, service: Service) -> None:
         """At a port of its own: whoever finds it by a load balancer learns host and port only."""
-        wire = Wire(weather=self.climate)
-        wire.otherwise = OverHttp(service)
+        wire = Wire()
+        wire.otherwise = OverHttp(name, service, self.climate)
         await wire.start()
         self.services[name] = wire
 

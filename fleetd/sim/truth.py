@@ -31,6 +31,8 @@ class Machine:
     on: bool = False
     bmc: str = "answers"
     """answers, unreachable, hangs, lies (says the opposite of `on`)."""
+    met: int = 0
+    """How often somebody asked its BMC while that did not answer as it should."""
     image: str = ""
     """What is installed on its disks; empty for nothing."""
     owner: str = ""

@@ -74,13 +74,12 @@ class Befallen(set[tuple[str, str, str]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: Counter[tuple[str, str]] = Counter()
+        self.asked: Counter[tuple[str, str, str]] = Counter()
 
     def __contains__(self, mishap: object) -> bool:
         found = super().__contains__(mishap)
         if found:
-            what, _, how = cast("tuple[str, str, str]", mishap)
-            self.asked[what, how] += 1
+            self.asked[cast("tuple[str, str, str]", mishap)] += 1
         return found
 
 

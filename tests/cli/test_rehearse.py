@@ -30,7 +30,9 @@ def test_json_is_one_document() -> None:
     """With the faults that were asked for in its timeline, in order of time, from the beginning
     of the run."""
     fault = "at 12m: bmc metal-03 unreachable for 20m"
-    ran = programs.fleetctl("rehearse", programs.MINIMAL, "-o", "json", "--fault", fault)
+    others = ("at 2m: watch hv torn for 1m", "at 13m: requests garden-eu-1  409")
+    given = [word for one in (fault, *others) for word in ("--fault", one)]
+    ran = programs.fleetctl("rehearse", programs.MINIMAL, "-o", "json", *given)
 
     assert ran.code == 0, ran.err
     told = ran.json
@@ -38,14 +40,34 @@ def test_json_is_one_document() -> None:
     assert told["why"] == ""
     assert told["steps"] > 100
     assert told["writes"] < told["requests"]
-    assert told["faultsMet"] == {"bmc unreachable": 1}
+    assert told["faultsMet"] == {"bmc unreachable": 1, "requests 409": 1}
+    met = {one["fault"]: one["met"] for one in told["faults"] if one["begun"]}
+    assert met.pop(fault) > 1
+    assert met == {others[0]: 0, "at 13m: requests garden-eu-1 409": 1}
     times = [moment["atSeconds"] for moment in told["timeline"]]
     assert times == sorted(times)
     faults = [one for one in told["timeline"] if one["what"] in ("fault", "mended")]
-    assert [(one["atSeconds"], one["about"], one["what"]) for one in faults] == [
+    assert [
+        (one["atSeconds"], one["about"], one["what"])
+        for one in faults
+        if one["about"] == "metal-03"
+    ] == [
         (720, "metal-03", "fault"),
         (1920, "metal-03", "mended"),
     ]
+
+
+def test_each_fault_is_told_in_its_own_words() -> None:
+    """Also one that met nobody; two of one kind are told apart."""
+    faults = ("at 12m: requests garden-eu-1 429", "at 14m: requests metal-eu-1 429")
+    faults = (*faults, "at 1m: requests nova-prod 5xx for 1s")
+    given = [word for one in faults for word in ("--fault", one)]
+    ran = programs.fleetctl("rehearse", programs.MINIMAL, *given)
+
+    assert ran.code == 0, ran.err
+    assert f"fault '{faults[0]}' was met once\n" in ran.out
+    assert f"fault '{faults[1]}' was met once\n" in ran.out
+    assert f"fault '{faults[2]}' met nobody: it proves nothing\n" in ran.out
 
 
 def test_what_needs_an_approval_is_not_done_by_silence(tmp_path: Path) -> None:
@@ -65,10 +87,12 @@ def test_all_faults_are_listed_with_their_meaning() -> None:
     ran = programs.fleetctl("rehearse", "--list-faults")
 
     assert ran.code == 0, ran.err
-    listed = {tuple(line.split()[:3]) for line in ran.out.splitlines()[2:]}
+    lines = [line for line in ran.out.splitlines() if line[11:16] == "NAME "]
+    listed = {tuple(line.split()[:3]) for line in lines}
     assert ("rack", "NAME", "dark") in listed
     assert len(listed) == sum(len(hows) for hows in script.VOCABULARY.values())
-    assert all(len(line.split()) > 4 for line in ran.out.splitlines()[2:])
+    assert all(len(line.split()) > 4 for line in lines)
+    assert "the next one that it fits" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -82,6 +106,9 @@ def test_all_faults_are_listed_with_their_meaning() -> None:
         ("at 1m: bmc metal-99 hangs", "there is no bmc metal-99; did you mean metal-"),
         ("at 1m: openstack prd unreachable", "there is no openstack prd; did you mean prod?"),
         ("at 1m: rack r1 dark", "there is no rack r1; there are none"),
+        ("at 1m: requests garden-eu-1 locked", "garden-eu-1 never meets locked; it can meet 429"),
+        ("at 2d: watch cp torn", "a rehearsal lasts 1d at most"),
+        ("at 23h: bmc metal-03 hangs for 1h", "let it be over before that"),
     ],
 )
 def test_a_bad_fault_is_refused(fault: str, said: str) -> None:

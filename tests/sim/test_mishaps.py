@@ -158,7 +158,7 @@ def test_a_bmc_fails_at_its_time_and_answers_after_its_span() -> None:
             (600, "fault", "s1", "bmc hangs"),
             (900, "mended", "s1", "bmc is no longer hangs"),
         ]
-        assert [line.whom for line in place.mishaps.begun] == ["s1"]
+        assert [one.line.whom for one in place.mishaps.begun] == ["s1"]
 
     played(story)
 

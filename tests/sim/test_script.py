@@ -7,6 +7,7 @@ import pytest
 from fleetd.sim import mishaps, script
 from fleetd.sim.script import Line, ScriptError
 
+BMC = "unreachable, refuses, hangs, lies"
 KNOWN = ", ".join(script.VOCABULARY)
 
 
@@ -78,9 +79,12 @@ def test_what_has_not_the_shape_is_shown_one_that_has(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("at 1m: bcm x dark", "nothing is called bcm; did you mean bmc?"),
+        ("at 1m: bcm x dark", f"nothing is called bcm; did you mean bmc? known: {KNOWN}"),
         ("at 1m: moon x dark", f"nothing is called moon; known: {KNOWN}"),
-        ("at 1m: bmc x unreachabel", "a bmc cannot be unreachabel; did you mean unreachable?"),
+        (
+            "at 1m: bmc x unreachabel",
+            f"a bmc cannot be unreachabel; did you mean unreachable? known: {BMC}",
+        ),
         ("at 1m: rack x sealed", "a rack cannot be sealed; known: dark"),
         (
             "at 5: rack x dark",

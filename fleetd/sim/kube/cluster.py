@@ -275,6 +275,9 @@ class Cluster:
         """As after a compaction: older resourceVersions and continue tokens answer 410."""
         self.store.forget()
 
+    def open_watches(self) -> int:
+        return sum(len(table.watchers) for table in self.store.tables.values())
+
     def end_watches(self) -> None:
         """As when the server restarts: every open watch ends."""
         for table in self.store.tables.values():

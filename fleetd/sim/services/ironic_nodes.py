@@ -221,6 +221,8 @@ class Nodes:
         """Why the conductor gets nowhere with this node's BMC; empty if it does."""
         machine = self.machine(node)
         where = str(node.driver_info.get("redfish_address") or "")
+        if machine is not None and machine.bmc != "answers":
+            machine.met += 1
         if machine is None or machine.bmc == "unreachable":
             said = f"Redfish connection failed for node {node.uuid}: Unable to connect to {where}. "
             return said + "Error: connection refused"

@@ -87,6 +87,8 @@ class Redfish:
     def handle(self, request: HttpRequest) -> HttpResponse:
         address = _host(request.headers.get("host", ""))
         machine = self.machine(address)
+        if machine is not None and machine.bmc != "answers":
+            machine.met += 1
         if machine is None or machine.bmc == "unreachable":
             raise Refused(f"{address}: connection refused")
         if machine.bmc == "hangs":
