@@ -333,14 +333,14 @@ def _key(backend: str, request: Request) -> tuple[str, str]:
     return backend, f"{request.path}?{sorted(request.query.items())}"
 
 
-def fitting(backend: str, *, cluster: bool) -> frozenset[Cell]:
+def fitting(name: str, *, cluster: bool) -> frozenset[Cell]:
     """What requests to it, or lines from it, can meet."""
     if cluster:
         return frozenset((*_ON_READS, *_ON_WRITES, *_ON_LINES))
     more: tuple[Cell, ...] = ()
-    if backend.startswith(_OPENBAO):
+    if name.startswith(_OPENBAO):
         more = (Cell.AUDIT_BLOCKED, Cell.BAD_TOKEN, Cell.CAS_MISMATCH)
-    elif backend.startswith(_IRONIC):
+    elif name.startswith(_IRONIC):
         more = (Cell.LOCKED,)
     return frozenset((*_ON_SERVICES, *more))
 
