@@ -8,62 +8,36 @@ a finding, so that one broken backend does not hide the others.
 
 import asyncio
 import email.utils
-import enum
-import os
 import resource
-import socket
-import ssl
-import statistics
 import sys
-import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 import requests
 
-from fleetd import errors, secrets
+from fleetd import checkup, errors, secrets
+from fleetd.checkup import Finding, Level
 from fleetd.clock import Clock
+from fleetd.daemon.access import oidc, rules
+from fleetd.daemon.access.guard import GuardedDoor
 from fleetd.kube import errors as kube
 from fleetd.kube.transport import Request
-from fleetd.net import Network
+from fleetd.net import Network, RealNetwork
 from fleetd.secrets import Secret, SecretError
-from fleetd.settings import Address, Settings
+from fleetd.settings import Settings
+from fleetd.surface import problems
 from topology import read
 from topology.documents import base
 from topology.read import Reading
 from topology.resource import Facts, Ref, Resource, Topology
 
-PYTHON = (3, 11)
-FILES = 4096
-ROOM = 1 << 30
-SLOW = 0.02
-"""Seconds for a durable write. At 20 ms each, a region of a thousand steps waits 40 s for its
-disk."""
 WITHIN = 15.0
 SKEW = 30.0
 SHOWN = 5
-REMOTE = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph")
-PASSING = ("tmpfs", "ramfs")
 HERE = frozenset({"file", "env"})
 """Kinds of access that can be read without asking a far side."""
-
-
-class Level(enum.StrEnum):
-    GOOD = "ok"
-    NOTE = "note"
-    """Works, and somebody should know."""
-    BAD = "bad"
-
-
-class Finding(NamedTuple):
-    level: Level
-    what: str
-    message: str
-    advice: str = ""
 
 
 Check = Callable[[], Awaitable[list[Finding]]]
@@ -85,8 +59,8 @@ class Doctor:
 
     async def look(self) -> Sequence[Finding]:
         """All findings, in the order in which a person would mend them."""
-        for check in (self._host, self._state, self._listen):
-            await self._run(check.__name__.strip("_"), check)
+        for check in (self._host, self._state, self._listen, self._tls, self._access):
+            self.found += await self._run(check.__name__.strip("_"), check)
         reading = await asyncio.to_thread(
             read.read, self.settings.documents, self.settings.catalogue
         )
@@ -95,29 +69,67 @@ class Doctor:
             await self._far_sides(reading, reading.topology)
         return self.found
 
-    async def _run(self, what: str, check: Check) -> None:
+    async def _run(self, what: str, check: Check) -> list[Finding]:
         try:
-            self.found += await check()
-        except (OSError, errors.FleetError) as fault:
-            self.found.append(Finding(Level.BAD, what, str(fault)))
+            return await check()
+        except OSError as fault:
+            words = f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)
+            return [Finding(Level.BAD, what, words)]
+        except errors.FleetError as fault:
+            return [Finding(Level.BAD, what, str(fault))]
 
     async def _host(self) -> list[Finding]:
-        return host(sys.version_info[:3], resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        return checkup.host(sys.version_info[:3], resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     async def _state(self) -> list[Finding]:
-        return await asyncio.to_thread(state, self.settings.state, self.clock)
+        return await asyncio.to_thread(checkup.state, self.settings.state, self.clock)
 
     async def _listen(self) -> list[Finding]:
         settings = self.settings
-        return await asyncio.to_thread(listen, settings.listen, settings.tls.certificate)
+        return await asyncio.to_thread(checkup.listen, settings.listen, settings.tls.certificate)
+
+    async def _tls(self) -> list[Finding]:
+        return await asyncio.to_thread(checkup.encryption, self.settings.tls, self.clock.now())
+
+    async def _access(self) -> list[Finding]:
+        """The access file with all that it names, and whether its issuer answers."""
+        path = self.settings.access.file
+        if path is None:
+            return []
+        # Callers are of the real world, also where a simulated one is looked after.
+        door = await asyncio.to_thread(GuardedDoor, path, RealNetwork(), self.clock)
+        try:
+            given = await asyncio.to_thread(rules.read, path)
+            found = [Finding(Level.GOOD, "access", f"{path} is taken")]
+            for one in given.tokens:
+                if one.expires is not None and one.expires <= self.clock.now():
+                    words = f"the token {one.name} has expired"
+                    found.append(Finding(Level.NOTE, "access", words, "make another, or remove it"))
+            if given.oidc is not None:
+                issuer = oidc.Issuer(given.oidc, path.parent, self.clock)
+                try:
+                    await issuer.about()
+                except problems.Refused as refused:
+                    found.append(Finding(Level.BAD, "access", refused.detail, "see the network"))
+            return found
+        finally:
+            await door.close()
 
     async def _far_sides(self, reading: Reading, topology: Topology) -> None:
         self.keeper.take(folders(reading))
-        for ref in topology.kinds.get("region", ()):
-            region = topology.resources[ref]
-            for part in ("garden", "metal", "secrets"):
-                await self._run(f"{part} of {ref.name}", self._entered(region, part))
-        await self._run("secrets", self._secrets(topology))
+        # Side by side: some of them may answer only after a while, or not at all.
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(
+                    self._run(what, self._entered(topology.resources[ref], part)), name=what
+                )
+                for ref in topology.kinds.get("region", ())
+                for part in ("garden", "metal", "secrets")
+                for what in (f"{part} of {ref.name}",)
+            ]
+        for one in asked:
+            self.found += one.result()
+        self.found += await self._run("secrets", self._secrets(topology))
 
     def _entered(self, region: Resource, part: str) -> Check:
         async def check() -> list[Finding]:
@@ -152,121 +164,6 @@ class Doctor:
             return [*found, Finding(Level.GOOD, "secrets", words)]
 
         return check
-
-
-def host(version: Sequence[int], files: int) -> list[Finding]:
-    shown = ".".join(str(part) for part in version)
-    found = [
-        Finding(Level.GOOD, "python", shown)
-        if tuple(version) >= PYTHON
-        else Finding(Level.BAD, "python", f"{shown} is too old", "install Python 3.11 or newer")
-    ]
-    if files < FILES:
-        words = f"{files} open files are few: each cluster needs some twenty connections"
-        advice = f"raise the limit to {FILES} or more (LimitNOFILE= in the unit, ulimit -n)"
-        found.append(Finding(Level.NOTE, "open files", words, advice))
-    else:
-        found.append(Finding(Level.GOOD, "open files", f"{files} allowed"))
-    return found
-
-
-def state(folder: Path, clock: Clock) -> list[Finding]:
-    """Whether the daemon can keep what it must remember there, and how fast."""
-    if not folder.exists():
-        above = next(one for one in folder.parents if one.exists())
-        if not os.access(above, os.W_OK):
-            advice = f"make it yourself: install -d -m 0700 -o fleetd {folder}"
-            words = f"{folder} does not exist and cannot be made"
-            return [Finding(Level.BAD, "state", words, advice)]
-        return [Finding(Level.GOOD, "state", f"{folder} will be made")]
-    found: list[Finding] = []
-    mode = folder.stat().st_mode & 0o777
-    if mode & 0o077:
-        words = f"{folder} can be read by others (mode {mode:04o})"
-        found.append(Finding(Level.BAD, "state", words, f"chmod 700 {folder}"))
-    kind = filesystem(folder, Path("/proc/self/mounts"))
-    if kind in REMOTE:
-        words = f"{folder} is on {kind}: its promises about durable writes are not to be relied on"
-        found.append(Finding(Level.BAD, "state", words, "use a local disk"))
-    elif kind in PASSING:
-        words = f"{folder} is on {kind} and is gone after a restart of the machine"
-        found.append(Finding(Level.NOTE, "state", words, "use a disk"))
-    stat = os.statvfs(folder)
-    free = stat.f_bavail * stat.f_frsize
-    if free < ROOM:
-        words = f"{free >> 20} MB are free at {folder}"
-        found.append(Finding(Level.BAD, "state", words, "make room: at least 1 GB"))
-    took = durable(folder, clock)
-    words = f"a durable write in {folder} takes {took * 1000:.1f} ms"
-    if took > SLOW:
-        advice = "steps wait for it; use a faster disk for the state"
-        found.append(Finding(Level.NOTE, "state", words, advice))
-    else:
-        found.append(Finding(Level.GOOD, "state", words))
-    return found
-
-
-def durable(folder: Path, clock: Clock) -> float:
-    """Median of a few small writes that are flushed to the disk."""
-    times: list[float] = []
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-") as file:
-        for _ in range(5):
-            began = clock.monotonic()
-            file.write(b"x" * 4096)
-            file.flush()
-            os.fdatasync(file.fileno())
-            times.append(clock.monotonic() - began)
-    return statistics.median(times)
-
-
-def filesystem(folder: Path, mounts: Path) -> str:
-    """The type of the file system that a folder is on; empty where nobody says."""
-    try:
-        lines = mounts.read_text("utf-8").splitlines()
-    except OSError:
-        return ""
-    best, kind = "", ""
-    place = str(folder.resolve())
-    for line in lines:
-        _, point, type_, *_ = line.split(" ")
-        inside = place == point or place.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):
-            best, kind = point, type_
-    return kind
-
-
-def listen(address: Address, certificate: Path | None = None) -> list[Finding]:
-    """Free, or a fleetd is there already. `certificate`: what it shows, if it has one."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as door:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind((address.host, address.port))
-    except OSError as cause:
-        if _shows(address, certificate) if certificate is not None else _answers(address):
-            return [Finding(Level.GOOD, "listen", f"a fleetd serves on {address}")]
-        words = f"cannot listen on {address}: {cause.strerror}"
-        return [Finding(Level.BAD, "listen", words, "stop what uses it, or choose another")]
-    return [Finding(Level.GOOD, "listen", f"{address} is free")]
-
-
-def _answers(address: Address) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://{address}/healthz", timeout=5) as answer:
-            return answer.read(16) == b"ok\n"
-    except (OSError, urllib.error.URLError, ValueError):
-        return False
-
-
-def _shows(address: Address, certificate: Path) -> bool:
-    """Whether who is there has our certificate, and by the handshake its key: that is fleetd."""
-    try:
-        shown = ssl.get_server_certificate((address.host, address.port), timeout=5)
-        ours = certificate.read_text("ascii").partition(ssl.PEM_FOOTER)[0] + ssl.PEM_FOOTER
-        return ssl.PEM_cert_to_DER_cert(shown) == ssl.PEM_cert_to_DER_cert(ours)
-    except (OSError, ValueError):
-        return False
 
 
 def documents(reading: Reading) -> list[Finding]:

@@ -7,19 +7,22 @@ import socket
 import ssl
 import subprocess
 import sys
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleetd import doctor
+from fleetd import checkup, doctor, errors
+from fleetd.checkup import Finding, Level
 from fleetd.clock import SystemClock
-from fleetd.doctor import Level
 from fleetd.kube import errors as kube
 from fleetd.kube.transport import Request, Response
+from fleetd.net import RealNetwork
 from fleetd.secrets import Secret
-from fleetd.settings import Address
+from fleetd.settings import Address, Settings, TlsSettings
+from fleetd.store import runner, sqlite
 from tests.real import certs
 from topology import read
 
@@ -71,7 +74,7 @@ def test_bad_documents_are_told_with_their_place(tmp_path: Path) -> None:
 
 def test_an_old_python_and_few_files_are_found() -> None:
     """The one cannot work, the other should be known."""
-    old, few = doctor.host((3, 9, 1), 256)
+    old, few = checkup.host((3, 9, 1), 256)
     assert (old.level, few.level) == (Level.BAD, Level.NOTE)
     assert "LimitNOFILE" in few.advice
 
@@ -79,11 +82,11 @@ def test_an_old_python_and_few_files_are_found() -> None:
 def test_a_state_directory_that_others_can_read_is_bad(tmp_path: Path) -> None:
     """The advice is the command that mends it."""
     tmp_path.chmod(0o755)
-    found = doctor.state(tmp_path, CLOCK)
+    found = checkup.state(tmp_path, CLOCK)
     assert found[0].level is Level.BAD
     assert found[0].advice == f"chmod 700 {tmp_path}"
     tmp_path.chmod(0o700)
-    assert Level.BAD not in {one.level for one in doctor.state(tmp_path, CLOCK)}
+    assert Level.BAD not in {one.level for one in checkup.state(tmp_path, CLOCK)}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -96,7 +99,7 @@ def test_the_file_system_of_the_state_is_known(tmp_path: Path, mounted: str, kin
     mounts.write_text(
         f"disk / ext4 rw 0 0\nx {tmp_path}-other xfs rw 0 0\nsrv {tmp_path} {mounted} rw 0 0\n"
     )
-    assert doctor.filesystem(tmp_path / "state", mounts) == kind
+    assert checkup.filesystem(tmp_path / "state", mounts) == kind
 
 
 def test_an_address_that_is_taken_is_bad() -> None:
@@ -105,7 +108,7 @@ def test_an_address_that_is_taken_is_bad() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        found = doctor.listen(Address("127.0.0.1", port))
+        found = checkup.listen(Address("127.0.0.1", port))
     assert [one.level for one in found] == [Level.BAD]
 
 
@@ -121,7 +124,7 @@ async def test_a_fleetd_with_a_certificate_is_known_by_it(tmp_path: Path) -> Non
     async with await asyncio.start_server(take, "127.0.0.1", 0, ssl=context) as server:
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         found = [
-            await asyncio.to_thread(doctor.listen, address, pair.certificate)
+            await asyncio.to_thread(checkup.listen, address, pair.certificate)
             for pair in (ours, other)
         ]
 
@@ -181,3 +184,102 @@ def test_every_secret_that_documents_name_is_looked_at_once() -> None:
     owners = [str(owner) for owner, _, _ in doctor.accesses(topology)]
     assert owners.count("serverpool/metal") == 1
     assert len(owners) == len({repr(access) for _, access, _ in doctor.accesses(topology)})
+
+
+def test_a_state_that_is_there_is_looked_at(tmp_path: Path) -> None:
+    """Whole, in use, damaged, or left by another account: each is told, and nothing is changed."""
+    tmp_path.chmod(0o700)
+
+    async def work() -> None:
+        store = sqlite.SqliteStore(tmp_path, runner.ThreadRunner(CLOCK))
+        await store.open()
+        await store.put("x", {"a": b"1"})
+        assert _told(checkup.kept(tmp_path), "a fleetd works with") == [Level.GOOD]
+        await store.close()
+
+    asyncio.run(work())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert _told(checkup.kept(tmp_path), "is whole") == [Level.GOOD]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "fleetd.anchor").write_bytes(b"")
+    assert _told(checkup.kept(tmp_path), str(tmp_path)) == [Level.BAD]
+    if os.getuid() == 0:
+        os.chown(tmp_path / "fleetd.db", 12345, 12345)
+        assert Level.BAD in _told(checkup.kept(tmp_path), "another account")
+
+
+def _told(found: Iterable[Finding], words: str) -> list[Level]:
+    listed = list(found)
+    assert any(words in one.message for one in listed), listed
+    return [one.level for one in listed]
+
+
+def test_certificates_are_looked_at(tmp_path: Path) -> None:
+    """One that ends soon, has ended, does not hold yet, or has another's key; a key for all."""
+    pair, other = (certs.Authority(tmp_path, name).server(name, "x") for name in ("a", "b"))
+    now = datetime.now(UTC)
+    pair.key.chmod(0o600)
+    good = TlsSettings(certificate=pair.certificate, key=pair.key)
+    assert _told(checkup.encryption(good, now - timedelta(minutes=1)), "ends on") == [Level.NOTE]
+    assert _told(checkup.encryption(good, now + timedelta(days=8)), "has expired") == [Level.BAD]
+    assert _told(checkup.encryption(good, now - timedelta(days=8)), "holds from") == [Level.BAD]
+    pair.key.chmod(0o644)
+    assert Level.BAD in _told(checkup.encryption(good, now), "read by others (mode 0644)")
+    pair.key.chmod(0o640)
+    assert Level.BAD not in _told(checkup.encryption(good, now), "read by others (mode 0640)")
+    with pytest.raises(errors.SettingsError, match="KEY_VALUES_MISMATCH"):
+        checkup.encryption(TlsSettings(certificate=pair.certificate, key=other.key), now)
+    (tmp_path / "empty.pem").write_text("nothing")
+    some = TlsSettings(certificate=pair.certificate, key=pair.key, clients=tmp_path / "empty.pem")
+    with pytest.raises(errors.SettingsError):
+        checkup.encryption(some, now)
+
+
+def test_access_and_certificates_are_part_of_it(tmp_path: Path) -> None:
+    """Files that are named and are not there, lie open, or have a token that has ended."""
+    access, state = tmp_path / "access.toml", str(tmp_path / "s")
+    entry = f'[[tokens]]\nname = "ci"\nsha256 = "{"0" * 64}"\nrole = "viewer"\n'
+    options = ("--documents", str(MINIMAL), "--state", state, "--sim", "1")
+    code, out = run(*options, "--access-file", str(access), "--tls-key", "/none", "-o", "json")
+    assert code == 2  # a key without its certificate is no setting
+    missing = ("--tls-certificate", str(tmp_path / "none.crt"), "--tls-key", "/none")
+    code, out = run(*options, "--access-file", str(access), *missing, "-o", "json")
+    bad = {one["what"]: one["message"] for one in json.loads(out)["findings"] if _bad(one)}
+    assert code == 1
+    assert "none.crt: No such file" in bad["tls"]
+    assert "cannot be read: No such file" in bad["access"]
+    access.write_text(f"{entry}expires = 2020-01-01T00:00:00Z\n")
+    access.chmod(0o600)
+    code, out = run(*options, "--access-file", str(access))
+    assert code == 0, out
+    assert "the token ci has expired" in out
+
+
+def _bad(one: Mapping[str, str]) -> bool:
+    return one["level"] == "bad"
+
+
+async def test_far_sides_are_asked_side_by_side() -> None:
+    """One that answers only when another was asked is no end of the others."""
+    reading = read.read([MINIMAL], [])
+    assert reading.topology is not None
+    asked: list[str] = []
+    all_asked = asyncio.Event()
+
+    class Slow(doctor.Doctor):
+        def _entered(self, region: Any, part: str) -> Any:
+            async def check() -> list[Finding]:
+                asked.append(part)
+                if len(asked) == 3:
+                    all_asked.set()
+                async with asyncio.timeout(10):
+                    await all_asked.wait()
+                return [Finding(Level.GOOD, part, str(region.ref))]
+
+            return check
+
+    files = doctor.Files({}, MINIMAL)
+    looking = Slow(settings=Settings(), net=RealNetwork(), clock=CLOCK, keeper=files)
+    await looking._far_sides(reading, reading.topology)
+    told = [one.what for one in looking.found]
+    assert told[:3] == ["garden", "metal", "secrets"]
