@@ -13,7 +13,7 @@ import click
 from click import shell_completion
 
 import fleetd
-from fleetd.cli import ending, frame
+from fleetd.cli import ending, examples, frame
 from fleetd.cli.frame import OUTPUTS, Frame
 
 _CATALOGUE = click.option(
@@ -34,8 +34,28 @@ _WATCH = click.option(
 )
 
 
+class _Command(click.Command):
+    """One that ends its help with examples."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = examples.EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+        if found:
+            with formatter.section("Examples"):
+                for line in found:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class _Words(click.Group):
+    """Of commands of two words."""
+
+    command_class = _Command
+
+
 class _Group(ending.Program):
     """Commands in the order in which one meets them, and `--documents a b` before them."""
+
+    command_class = _Command
+    group_class = _Words
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, frame.spread(args, {"--documents"}, stop=self.commands))
@@ -139,12 +159,7 @@ def apply(within: Frame, paths: tuple[Path, ...], **given: Any) -> None:  # noqa
     The daemon keeps them beside its state and reads them with its own; they hold from then on,
     over a restart too. A document that stands in a file the daemon reads is changed in that file.
     Nothing is deleted by it: what disappears from documents becomes an orphan (see `retire`).
-
-    \b
-    Example:
-      fleetctl apply fleet/hv-b.yaml --wait
-      fleetctl plan fleet/ ; fleetctl apply --plan 4f1c... --yes
-    """  # noqa: D301 -- click wants the sign itself
+    """
     _call("applying", within, paths, **given)
 
 
@@ -192,12 +207,7 @@ def get(within: Frame, kind: str, name: str | None, region: str | None, *, watch
     """List things of one kind with their state, or show one.
 
     KIND may be plural. `get orphans` lists what exists though no document names it any more.
-
-    \b
-    Example:
-      fleetctl get servers --region eu-1 --watch
-      fleetctl get cluster/hv -o yaml
-    """  # noqa: D301 -- click wants the sign itself
+    """
     _call("listing", within, kind=kind, name=name, region=region, watch=watch)
 
 
@@ -223,12 +233,7 @@ def why(within: Frame, kind: str, name: str | None) -> None:
 
     Follows what it needs to the first thing that waits for nobody, and says what is wrong with
     that, since when, and what to do where a person is needed. -o wide shows every link.
-
-    \b
-    Example:
-      fleetctl why hypervisors hv
-      fleetctl why cloud/prod
-    """  # noqa: D301 -- click wants the sign itself
+    """
     _call("why", within, kind=kind, name=name)
 
 
@@ -240,11 +245,7 @@ def incidents(within: Frame, region: str | None) -> None:
 
     Says since when, and how many things are not Ready because of it; what only waits for others is
     none of its own. -o wide adds their names, and what to do where somebody wrote that down.
-
-    \b
-    Example:
-      fleetctl incidents --region eu-1 -o wide
-    """  # noqa: D301 -- click wants the sign itself
+    """
     _call("incidents", within, region=region)
 
 
@@ -268,12 +269,7 @@ def pause(within: Frame, words: tuple[str, ...], reason: str) -> None:
     """Begin nothing new with a thing, a kind, a region or all, until `resume`.
 
     What is under way goes on. The pause holds over a restart of the daemon.
-
-    \b
-    Example:
-      fleetctl pause cluster hv --reason "network change in rack r2"
-      fleetctl pause kind server --reason "BMC firmware is being looked at"
-    """  # noqa: D301 -- click wants the sign itself
+    """
     _call_as("telling", "pause", within, words=words, reason=reason)
 
 
@@ -424,11 +420,7 @@ def new_token(name: str, **given: Any) -> None:  # noqa: ANN401 -- passed throug
 
     The file holds a digest, from which nobody can make the token. To revoke it, take its entry
     out of the file; the daemon sees that within seconds.
-
-    \b
-    Example:
-      fleetctl token new ci --role operator --region eu-1 --into access.toml > ci.token
-    """  # noqa: D301 -- click wants the sign itself
+    """
     _call_as("tokens", "new", name, **given)
 
 

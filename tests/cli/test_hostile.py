@@ -1,7 +1,9 @@
 """What comes from far away steers no terminal, and a program gets one document whatever happens."""
 
+import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,6 +13,7 @@ from fleetd.vocabulary import Truth
 from tests.cli import programs
 from tests.cli.programs import MINIMAL, fleetctl
 from tests.surface import panels
+from tests.surface.test_audit import written
 from topology.resource import Ref
 
 HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\x9b31md\u202ee\rf [/bold] :warning: [red]g"
@@ -114,3 +117,12 @@ def test_plain() -> None:
     assert plain("Grüße, 東京\tמ ● ─\n") == "Grüße, 東京\tמ ● ─\n"
     assert plain("\x00\x1b\x85\u2066\ufeff") == "\ufffd" * 5
     assert json.loads(as_json({"a": HOSTILE}, every=True)) == {"a": HOSTILE}
+
+
+def test_a_verified_audit_is_data_too(tmp_path: Path) -> None:
+    """`audit verify -o json` answers both ways as a document."""
+    asyncio.run(written(tmp_path))
+    good = fleetctl("audit", "verify", str(tmp_path), "-o", "json")
+    bad = fleetctl("audit", "verify", str(tmp_path), "--head", "0" * 64, "-o", "json")
+    assert (good.code, good.json["good"]) == (0, True)
+    assert (bad.code, bad.json["error"]["exit"]) == (1, 1)

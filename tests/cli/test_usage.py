@@ -2,16 +2,19 @@
 
 import os
 import pty
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
 import fleetd
+from fleetd.cli import examples, main
 from tests.cli import programs
 from tests.cli.programs import MINIMAL, ROOT
 
@@ -38,7 +41,23 @@ def test_every_command_explains_itself(command: str) -> None:
     """Every command has help with its global options, in 80 columns."""
     ran = programs.fleetctl(command, "--help", env={"COLUMNS": "80"})
     assert ran.code == 0
-    assert max(map(len, ran.out.splitlines())) <= 80
+    own, _, shown = ran.out.partition("\nExamples:\n")
+    assert max(map(len, own.splitlines())) <= 80
+    assert command == "completion" or f"  fleetctl {command} " in f"{shown} "
+
+
+def test_examples_are_what_one_can_type() -> None:
+    """Each line of each help is understood by the command that it names."""
+    for words, lines in examples.EXAMPLES.items():
+        assert any(line.startswith(f"fleetctl {words}") for line in lines)
+        for line in lines:
+            typed = shlex.split(line.partition(" > ")[0])[1:]
+            command: click.Command = main.fleetctl
+            while isinstance(command, click.Group):
+                found = command.get_command(click.Context(command), typed.pop(0))
+                assert found is not None, line
+                command = found
+            command.make_context("fleetctl", typed)
 
 
 @pytest.mark.parametrize(
