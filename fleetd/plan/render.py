@@ -21,6 +21,8 @@ from topology.resource import Ref
 
 _One = TypeVar("_One", Step, Hold, Wait)
 
+_SINCE = re.compile(r"since \d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC")
+"""A moment as `words.moment` writes it; of two in the same words the lesser text is the earlier."""
 FOLLOWERS_LINES = 4
 """Lines of names under one cause; who needs all of them asks for them."""
 WIDTH_MIN = 80
@@ -149,11 +151,15 @@ def _body(
 
 
 def _alike(told: Iterable[tuple[_Row, str, datetime | None]], width: int) -> list[Line]:
-    """What is said of several things in the same words is said once."""
+    """What is said of several things in the same words is said once; of those that differ only in
+    since when, with the earliest."""
     groups: dict[_Row, list[tuple[str, datetime | None]]] = {}
+    first: dict[_Row, _Row] = {}
     for row, name, until in told:
-        groups.setdefault(row, []).append((name, until))
-    return [line for row, found in groups.items() for line in _draw(row, found, width)]
+        key = row._replace(body=_SINCE.sub("since", row.body))
+        groups.setdefault(key, []).append((name, until))
+        first[key] = min(first.get(key, row), row, key=lambda one: one.body)
+    return [line for key, found in groups.items() for line in _draw(first[key], found, width)]
 
 
 def _cause(hold: Hold) -> str:

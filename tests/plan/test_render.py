@@ -269,3 +269,18 @@ def test_spans_carry_meaning() -> None:
 def test_many_names_in_few_words(given: list[str], expected: list[str]) -> None:
     """Ranges where names count up one by one, in natural order."""
     assert names.compress(given) == expected
+
+
+def test_one_complaint_of_many_is_one_even_if_they_came_one_by_one() -> None:
+    """Seventy-five servers that cannot be looked at, each since another second: the names, and the
+    complaint once, since the first of them."""
+    servers = [f"server/s{number:02}" for number in range(75)]
+    world = World.of(*(thing(name) for name in servers))
+    for number, name in enumerate(servers):
+        world.blind(name, error="no password", since=NOW - timedelta(seconds=100 + number))
+    lines = text(render.plan(world.plan(), width=100)).splitlines()
+
+    assert lines[1:] == [
+        "  ! StaleObservation server s00 .. s74 (75)",
+        "      it cannot be looked at since 2026-03-04 11:57:06 UTC: no password",
+    ]
