@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from drivers.gardener import ranges
 from fleetd.kube import facts
 
 Object = Mapping[str, Any]
 
 ROLLING = "AutoRollingUpdate"
+EXPIRED = "expired"
 SOON = timedelta(days=60)
 
 
@@ -55,6 +57,7 @@ def lacking(wanted: Object, live: Object, offer: Object, now: datetime) -> Itera
     for worker in workers(wanted):
         old = before.get(worker["name"])
         yield from _machine(worker, old, offer, now)
+        yield from _kubelet((worker, wanted), (old, live), offer)
         yield from _zones(worker, old, str(wanted["region"]), offer)
 
 
@@ -66,7 +69,9 @@ def _kubernetes(wanted: Object, live: Object, offer: Object, now: datetime) -> I
     if offered is None:
         yield f"the CloudProfile does not offer Kubernetes {version}"
     elif expired(offered, now):
-        yield f"Kubernetes {version} expired at {offered['expirationDate']}"
+        yield f"Kubernetes {version} {_ends(offered, now)}"
+    elif early := begins(offered, now):
+        yield f"Kubernetes {version} is not offered before {early}"
 
 
 def _kubernetes_of(version: str, offer: Object) -> Object | None:
@@ -86,6 +91,29 @@ def _machine(worker: Object, old: Object | None, offer: Object, now: datetime) -
     yield from image_missing(image(worker), offer, now)
     if worker.get("updateStrategy", ROLLING) != ROLLING:
         yield from _in_place(worker, old, offer)
+
+
+def kubelet(worker: Object, spec: Object) -> str:
+    """The version that the nodes of a pool run."""
+    own = facts.part(worker, "kubernetes").get("version")
+    return str(own or spec["kubernetes"]["version"])
+
+
+def _kubelet(
+    new: tuple[Object, Object], before: tuple[Object | None, Object], offer: Object
+) -> Iterator[str]:
+    """A pool and its Shoot, as they shall be and as they are. An image says which kubelets it
+    carries; a pool that has both already keeps them."""
+    (worker, wanted), (old, live) = new, before
+    version = kubelet(worker, wanted)
+    if old is not None and (image(old), kubelet(old, live)) == (image(worker), version):
+        return
+    range_ = str((image_of(image(worker), offer) or {}).get("kubeletVersionConstraint") or "")
+    if range_ and ranges.holds(range_, version) is False:
+        yield (
+            f"image {image(worker).get('name')} {image(worker).get('version')} carries Kubernetes "
+            f"{range_}, and pool {worker['name']} is to have {version}: give it another image"
+        )
 
 
 def _in_place(worker: Object, old: Object | None, offer: Object) -> Iterator[str]:
@@ -135,6 +163,8 @@ def image_missing(given: Object, offer: Object, now: datetime) -> Iterator[str]:
         yield f"the CloudProfile does not offer {named}"
     elif expired(offered, now):
         yield f"{named} is expired"
+    elif early := begins(offered, now):
+        yield f"{named} is not offered before {early}"
 
 
 def expiring(wanted: Object, offer: Object, now: datetime) -> list[str]:
@@ -161,15 +191,47 @@ def expiring(wanted: Object, offer: Object, now: datetime) -> list[str]:
 
 
 def _ends(offered: Object, now: datetime) -> str:
-    when = str(offered["expirationDate"])
+    when = _end(offered)
+    if not when:
+        return "is expired"
     return f"expired at {when}" if expired(offered, now) else f"expires at {when}"
 
 
 def near(offered: Object, now: datetime) -> bool:
-    until = offered.get("expirationDate")
-    return bool(until) and datetime.fromisoformat(str(until)) - now < SOON
+    until = _end(offered)
+    return expired(offered, now) or (bool(until) and _moment(until) - now < SOON)
 
 
 def expired(offered: Object, now: datetime) -> bool:
-    until = offered.get("expirationDate")
-    return bool(until) and datetime.fromisoformat(str(until)) <= now
+    until = _end(offered)
+    return _stage(offered, now) == EXPIRED or (bool(until) and _moment(until) <= now)
+
+
+def begins(offered: Object, now: datetime) -> str:
+    """When it will be offered, if that is not yet: the first of its stages is to come."""
+    starts = [str(one.get("startTime") or "") for one in facts.members(offered, "lifecycle")]
+    early = starts and all(start and _moment(start) > now for start in starts)
+    return min(starts, key=_moment) if early else ""
+
+
+def _stage(offered: Object, now: datetime) -> str:
+    """`preview`, `supported`, `deprecated` or `expired`: said as such, or by the last stage of its
+    life that has begun. One without a time has begun."""
+    stages = [
+        str(one.get("classification") or "")
+        for one in facts.members(offered, "lifecycle")
+        if not one.get("startTime") or _moment(str(one["startTime"])) <= now
+    ]
+    return stages[-1] if stages else str(offered.get("classification") or "")
+
+
+def _end(offered: Object) -> str:
+    """When it expires, in either of the ways to say so; empty if it does not say."""
+    for one in facts.members(offered, "lifecycle"):
+        if one.get("classification") == EXPIRED:
+            return str(one.get("startTime") or "")
+    return str(offered.get("expirationDate") or "")
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -141,6 +141,83 @@ def test_an_image_that_is_not_made_for_it_is_not_updated_in_place() -> None:
     assert rolling == []
 
 
+NOON = datetime(2026, 3, 3, tzinfo=UTC)
+BEFORE, AFTER = "2026-03-01T00:00:00Z", "2026-03-09T00:00:00Z"
+
+
+def _offer(**image: Any) -> dict[str, Any]:
+    given = {"version": "1877.4.0", **image}
+    return {
+        "kubernetes": {"versions": [{"version": "1.33.4"}, {"version": "1.34.2"}]},
+        "machineTypes": [{"name": "m"}],
+        "machineImages": [{"name": "gardenlinux", "versions": [given]}],
+    }
+
+
+IMAGE = {"name": "gardenlinux", "version": "1877.4.0"}
+
+
+def test_an_image_that_does_not_carry_the_kubelet_is_told() -> None:
+    """By its range; for a new pool, and for one whose version changes. What it has it keeps."""
+    wanted = one_pool(IMAGE, "AutoRollingUpdate")
+    bad, good = _offer(kubeletVersionConstraint="< 1.33"), _offer(kubeletVersionConstraint="~1.33")
+    (said,) = offers.lacking(wanted, {}, bad, NOON)
+    assert "carries Kubernetes < 1.33, and pool" in said
+    assert list(offers.lacking(wanted, {}, good, NOON)) == []
+    assert list(offers.lacking(wanted, wanted, bad, NOON)) == []
+    newer = {**wanted, "kubernetes": {"version": "1.34.2"}}
+    (said,) = offers.lacking(newer, wanted, good, NOON)
+    assert "is to have 1.34.2: give it another image" in said
+    pinned = json.loads(json.dumps(newer))
+    pinned["provider"]["workers"][0]["kubernetes"] = {"version": "1.33.4"}
+    assert list(offers.lacking(pinned, wanted, good, NOON)) == []
+    for odd in ("", "rubbish", ">=", "1.33.4 ||", None):
+        assert list(offers.lacking(wanted, {}, _offer(kubeletVersionConstraint=odd), NOON)) == []
+
+
+STAGES: dict[str, tuple[list[dict[str, str]], str]] = {
+    "supported": ([{"classification": "supported"}], ""),
+    "deprecated now": (
+        [{"classification": "supported"}, {"classification": "deprecated", "startTime": BEFORE}],
+        "",
+    ),
+    "expired now": (
+        [{"classification": "supported"}, {"classification": "expired", "startTime": BEFORE}],
+        "is expired",
+    ),
+    "expired later": (
+        [{"classification": "supported"}, {"classification": "expired", "startTime": AFTER}],
+        "",
+    ),
+    "not yet": ([{"classification": "preview", "startTime": AFTER}], f"not offered before {AFTER}"),
+    "expired for ever": ([{"classification": "expired"}], "is expired"),
+}
+
+
+@pytest.mark.parametrize("which", STAGES)
+def test_stages_of_a_version_count_like_its_end(which: str) -> None:
+    """The newer way to say when something is offered, of images and of Kubernetes."""
+    stages, words = STAGES[which]
+    offer = _offer(lifecycle=stages)
+    offer["kubernetes"]["versions"][0]["lifecycle"] = stages
+    said = list(offers.lacking(one_pool(IMAGE, "AutoRollingUpdate"), {}, offer, NOON))
+    assert len(said) == (2 if words else 0)
+    assert all(words.removeprefix("is ") in one for one in said)
+    warned = offers.expiring(one_pool(IMAGE, "AutoRollingUpdate"), offer, NOON)
+    assert bool(warned) == which.startswith("expired")
+    assert not any(AFTER not in one for one in warned if which == "expired later")
+
+
+def test_a_version_that_is_called_expired_is() -> None:
+    """Without a date."""
+    offer = _offer(classification="expired")
+    wanted = one_pool(IMAGE, "AutoRollingUpdate")
+    assert list(offers.lacking(wanted, {}, offer, NOON)) == [
+        "image gardenlinux 1877.4.0 is expired"
+    ]
+    assert "is expired; Gardener" in offers.expiring(wanted, offer, NOON)[0]
+
+
 def test_a_cluster_is_not_put_to_sleep_for_good() -> None:
     """A constraint that says that it would not wake again holds that change."""
 
