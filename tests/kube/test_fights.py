@@ -100,7 +100,8 @@ def test_a_clock_put_back_does_not_prolong_the_fight() -> None:
 
 
 def test_another_object_of_the_same_name_is_not_deleted() -> None:
-    """Deleted and made again since it was looked at: the old identity is not acted on."""
+    """Deleted and made again since it was looked at, with our marks, as from a backup: the old
+    identity is not acted on."""
 
     async def script(stage: Stage) -> None:
         await stage.do(BOX)
@@ -112,7 +113,8 @@ def test_another_object_of_the_same_name_is_not_deleted() -> None:
         assert old is not None
         cluster.delete(MAP, "box", SPACE)
         body = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"mine": "1"}}
-        cluster.create({**body, "metadata": {"name": "box", "namespace": SPACE}}, manager="x")
+        meta = {"name": "box", "namespace": SPACE, "labels": old["metadata"]["labels"]}
+        cluster.create({**body, "metadata": meta}, manager="x")
         ended = await stage.driver(BOX).apply(step)
         assert (getattr(ended, "reason", ""), getattr(ended, "retry", None)) == ("Conflict", True)
         assert data(stage) == {"mine": "1"}
