@@ -49,7 +49,7 @@ def run(module: str, *args: str, env: dict[str, str] | None = None) -> Ran:
         env=environment() | (env or {}),
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return Ran(done.returncode, done.stdout, without_progress(done.stderr))
@@ -84,12 +84,12 @@ def daemon(panel: FakePanel, desk: Desk | None = None) -> Generator[str]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    assert started.wait(10)
+    assert started.wait(120)
     try:
         yield url[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(120)
         loop.close()
 
 

@@ -248,7 +248,7 @@ def test_watch_writes_what_is_new(url: str, args: tuple[str, ...]) -> None:
     assert process.stdout is not None
     assert process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err.strip() == "fleetctl: interrupted"
     assert len(out.splitlines()) == len(set(out.splitlines()))
@@ -319,7 +319,7 @@ def another(status: int, body: bytes) -> Generator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-        thread.join(10)
+        thread.join(120)
 
 
 @pytest.mark.parametrize(

@@ -142,14 +142,14 @@ def test_a_broken_pipe_is_quiet(args: tuple[str, ...]) -> None:
     assert process.stderr is not None
     assert programs.without_progress(process.stderr.read().decode()) == ""
     process.stderr.close()
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
 
 
 def test_an_answer_that_cannot_be_written() -> None:
     """A full disk is one sentence, and a closed stream none."""
     with Path("/dev/full").open("wb") as full:
         process = start("validate", MINIMAL, stdout=full, stderr=subprocess.PIPE)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     said = programs.without_progress(err.decode())
     assert said == "fleetctl: cannot write the answer: No space left on device\n"
     assert process.returncode == 1
@@ -187,7 +187,7 @@ def test_an_interrupt() -> None:
         )
         connection, _ = silent.accept()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         connection.close()
     assert (process.returncode, out, err) == (130, b"", b"\nfleetctl: interrupted\n")
 
@@ -213,7 +213,7 @@ def on_terminal(*args: str, **env: str) -> str:
             break
         parts.append(part)
     os.close(leader)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     return b"".join(parts).decode()
 
 

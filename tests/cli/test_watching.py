@@ -30,7 +30,7 @@ class Front(http.server.BaseHTTPRequestHandler):
             self.missed.set()
             self.close_connection = True
             return
-        with urllib.request.urlopen(self.behind + self.path, timeout=20) as answer:
+        with urllib.request.urlopen(self.behind + self.path, timeout=120) as answer:
             body = answer.read()
         self.send_response(200)
         self.end_headers()
@@ -50,7 +50,7 @@ def front(url: str) -> Generator[type[Front]]:
         handler.behind, handler.address = url, f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         yield handler
         server.shutdown()
-        thread.join(10)
+        thread.join(120)
 
 
 @pytest.mark.parametrize("args", [("events", "-w"), ("get", "cluster", "-w"), ("tree", "--watch")])
@@ -84,7 +84,7 @@ def test_a_watch_goes_on_over_a_restart(args: tuple[str, ...]) -> None:
             assert lines[-1], f"it ended: {process.stderr.read()}"
         back = process.stderr.readline()
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
     assert before
     assert told.endswith("; trying again\n")
     assert back == "the daemon answers again\n"

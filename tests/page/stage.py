@@ -71,20 +71,20 @@ def on(
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    if not up.wait(30):
+    if not up.wait(120):
         raise TimeoutError("the server did not come up")
 
     def call(act: Callable[[], None]) -> None:
         done = threading.Event()
         loop.call_soon_threadsafe(lambda: (act(), done.set()))
-        if not done.wait(10):
+        if not done.wait(120):
             raise TimeoutError("the server's loop stands still")
 
     try:
         yield Stage(address[0], panel, desk, call)
     finally:
         loop.call_soon_threadsafe(end.set)
-        thread.join(10)
+        thread.join(120)
         loop.close()
 
 

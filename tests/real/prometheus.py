@@ -13,8 +13,8 @@ from typing import Any
 from tests.dashboards.boards import RULES
 from tests.real import lab, process
 
-READY = 30.0
-LONG = 60.0
+READY = 300.0
+LONG = 300.0
 
 Series = list[dict[str, Any]]
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

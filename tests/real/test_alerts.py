@@ -36,7 +36,7 @@ SHORTEST = 8.0
 PACE = 60.0
 """Of the simulated time: servers are known within ten minutes of it, and even a busy machine
 answers within deadlines that are so much shorter."""
-PATIENCE = 60.0
+PATIENCE = 300.0
 QUIET = 6.0
 """Seconds after an alert in which no other comes."""
 

@@ -34,7 +34,7 @@ def test_prometheus_watches_the_demo_and_ends_with_it(tmp_path: Path) -> None:
         text=True,
     )
     assert process.stdout is not None
-    timer = threading.Timer(120, process.kill)
+    timer = threading.Timer(600, process.kill)
     timer.start()
     try:
         process.stdout.readline()
@@ -51,7 +51,7 @@ def test_prometheus_watches_the_demo_and_ends_with_it(tmp_path: Path) -> None:
         groups = _asked(found[0], "rules")["groups"]
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         timer.cancel()
 
     assert program in line

@@ -231,7 +231,7 @@ async def test_lazy_work_is_written_when_its_time_is_up() -> None:
     desk.left.append(1)
 
     await threads.run(Sum(1))
-    await asyncio.wait_for(desk.flushed.wait(), timeout=10)
+    await asyncio.wait_for(desk.flushed.wait(), timeout=60)
 
     assert desk.left == []
     await threads.stop()

@@ -162,7 +162,7 @@ async def test_a_writer_that_is_cut_off_leaves_a_whole_chain(
 
     def slow(path: Path, content: bytes, how: int) -> None:
         begun.set()
-        assert go.wait(10)
+        assert go.wait(60)
         put(path, content, how)
 
     monkeypatch.setattr(audit, "_put", slow)
