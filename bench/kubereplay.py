@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from fleetd.kube.pages import SHORT_KIND
 from fleetd.secrets import Secret
 from fleetd.sim.faces import certificates
 from fleetd.sim.kube import access
@@ -39,6 +40,8 @@ class Recorded(msgspec.Struct):
     """A list in one piece."""
     pages: dict[str, bytes]
     """The same in pages, by what they continue."""
+    short: dict[str, bytes]
+    """And with no more than the metadata."""
 
     def watched(self) -> bytes:
         """A chunk for each line."""
@@ -98,7 +101,8 @@ def _talk(plain: socket.socket, tls: ssl.SSLContext, recorded: Recorded, watched
             if not parts.path.endswith("/nodes"):
                 found = json.dumps(RESOURCES).encode()
             elif "limit" in query:
-                found = recorded.pages[query.get("continue", [""])[0]]
+                pages = recorded.short if SHORT_KIND in asked else recorded.pages
+                found = pages[query.get("continue", [""])[0]]
             else:
                 found = recorded.whole
             head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(found)}\r\n\r\n"

@@ -49,6 +49,19 @@ async def following(access: Secret):  # noqa: ANN201 -- a cache that is synced
     await transport.close()
 
 
+@contextlib.asynccontextmanager
+async def behind(access: Secret):  # noqa: ANN201 -- a cache that has listed once
+    """One of all nodes, which follows nothing now and has to list again."""
+    transport = HttpTransport(config.read(access))
+    client = KubeClient(transport)
+    kind = await client.find(*NODE)
+    cache = Cache(client, kind, clock=SystemClock(), rng=random.Random(1), wake=_nobody)
+    await cache._catch_up()  # noqa: SLF001 -- `run` would go on to watch
+    cache._version = ""  # noqa: SLF001
+    yield cache
+    await transport.close()
+
+
 def unhindered() -> Clusters:
     """As the daemon has them, with gates that have no rate to speak of; nobody is woken."""
     clock = SystemClock()

@@ -17,7 +17,6 @@ from `Clusters.cache`, which does; a cache without a connection says "could not 
 import asyncio
 import contextlib
 import random
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from datetime import datetime, timedelta
 
@@ -25,8 +24,10 @@ import structlog
 
 from fleetd.clock import Clock
 from fleetd.kube import errors, slim
-from fleetd.kube.client import BREATH, KubeClient, Listing
+from fleetd.kube.buried import Buried
+from fleetd.kube.client import BREATH, KubeClient
 from fleetd.kube.kinds import Kind
+from fleetd.kube.pages import Listing
 from fleetd.kube.readers import Readers
 from fleetd.kube.room import MIB, MOST, Room
 from fleetd.kube.slim import Change, Key, Memo, Object, Slim
@@ -56,8 +57,6 @@ LAG = timedelta(seconds=30)
 REWRITTEN = timedelta(minutes=10)
 """A server that stays behind what we have seen for so long does not lag: its history was rewritten,
 as by a restored backup."""
-BURIED = 4096
-"""Deleted objects that are remembered, so that a late word of them does not bring them back."""
 RECOUNT = 32 * MIB
 """Bytes that a watch tells until it is counted again how many are kept."""
 PIECE = 250
@@ -90,7 +89,7 @@ class Cache:
     ) -> None:
         """`memo` may be shared by many, `room` by all of one server."""
         self._client = client
-        self._kind = kind
+        self._kind = self._listed_kind = kind
         self._namespace = namespace
         self._clock = clock
         self._rng = rng
@@ -104,7 +103,7 @@ class Cache:
 
         self._objects: dict[Key, Slim] = {}
         self._order: list[Key] | None = None
-        self._buried: OrderedDict[str, None] = OrderedDict()
+        self._buried = Buried()
         self._readers = Readers(wake)
         self._read_at = clock.monotonic()
 
@@ -297,10 +296,9 @@ class Cache:
         if not self._version or old or self.unserved:
             self._kind = await self._client.find(self._kind.group, self._kind.kind)
             seen = "" if self._stranger else self._seen
-            listing = await self._client.list(
-                self._kind, self._namespace, managed=self._managed_fields, room=self._room
-            )
-            await self._take_all(listing, seen)
+            moved = self._kind != self._listed_kind
+            listing = await self._list(whole=moved or self._stranger or not self._objects)
+            await self._take_all(listing, seen, moved=moved)
             self._tried.set()
         elif self.lost_since is not None:
             # A quiet watch says nothing for a minute; that it stands again must be known sooner.
@@ -397,9 +395,20 @@ class Cache:
 
     # What the server says.
 
-    async def _take_all(self, listing: Listing, seen: str) -> None:
+    async def _list(self, *, whole: bool) -> Listing:
+        # Versions of a server that is behind may mean something else there.
+        if whole or self._behind_since is not None:
+            return await self._client.list(
+                self._kind, self._namespace, managed=self._managed_fields, room=self._room
+            )
+        of, known, managed = self._kind, self._objects, self._managed_fields
+        return await self._client.list_again(
+            of, self._namespace, known=known, managed=managed, room=self._room
+        )
+
+    async def _take_all(self, listing: Listing, seen: str, *, moved: bool) -> None:
         """`seen` is the newest version that was known when the list was asked for. Others run in
-        between; to them it is as if a watch had told it."""
+        between; to them it is as if a watch had told it. `moved`: to another version of the API."""
         found = {item.key: item for item in listing.items}
         rewritten = self._rewritten(listing.version, seen)
         if rewritten:
@@ -417,11 +426,14 @@ class Cache:
             if number and number % PIECE == 0:
                 await asyncio.sleep(0)
             # A rewritten history has older versions of all; but not of what is written just now.
-            self._put(item, anew=rewritten and self._objects.get(key) is before.get(key))
+            old = self._objects.get(key)
+            if old is not item:
+                self._put(item, anew=(rewritten or moved) and old is before.get(key))
         self._seen = listing.version if self._stranger else slim.newer(self._seen, listing.version)
         self._count()
         self._version = listing.version
         self._stranger = False
+        self._listed_kind = self._kind
         self._listed_at = self._clock.monotonic()
 
     def _rewritten(self, version: str, seen: str) -> bool:
@@ -463,7 +475,7 @@ class Cache:
         if old is None:
             self._order = None
         elif old.uid != obj.uid:
-            self._bury(old.uid)
+            self._buried.add(old.uid)
         elif not anew and (obj.version == old.version or slim.older(obj.version, old.version)):
             return
         self._objects[key] = obj
@@ -472,17 +484,11 @@ class Cache:
     def _remove(self, key: Key, uid: str = "") -> None:
         """Whoever has another uid is a later object of the same name, and stays."""
         old = self._objects.get(key)
-        self._bury(uid or (old.uid if old is not None else ""))
+        self._buried.add(uid or (old.uid if old is not None else ""))
         if old is not None and uid in ("", old.uid):
             del self._objects[key]
             self._order = None
             self._readers.changed(key)
-
-    def _bury(self, uid: str) -> None:
-        if uid:
-            self._buried[uid] = None
-            if len(self._buried) > BURIED:
-                self._buried.popitem(last=False)
 
     def _tell_of_loss(self) -> None:
         """Nobody looks often at what a watch tells of: who read here learns at once that nothing

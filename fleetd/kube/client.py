@@ -9,14 +9,15 @@ reads an answer that is older than what he did himself.
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
-from fleetd.kube import errors, slim, transport
+from fleetd.kube import errors, pages, slim, transport
 from fleetd.kube.kinds import Discovery, Kind
+from fleetd.kube.pages import Listing
 from fleetd.kube.room import MIB, MOST, Part, Room
-from fleetd.kube.slim import Change, Object, Slim
+from fleetd.kube.slim import Change, Key, Object, Slim
 from fleetd.kube.transport import Request, Response, Transport
 
 MANAGER = "fleetd"
@@ -30,12 +31,6 @@ PIECE = 500
 """Objects that are skimmed in one go; then others run. A server may send more than a page."""
 
 
-class Listing(NamedTuple):
-    items: list[Slim]
-    version: str
-    """Where a watch that misses nothing begins."""
-
-
 class Listener(Protocol):
     """Hears what the server said about an object it had just written or deleted."""
 
@@ -46,17 +41,6 @@ class Listener(Protocol):
     def deleted(self, kind: Kind, name: str, namespace: str, uid: str) -> None: ...
 
 
-class _Meta(msgspec.Struct, rename={"version": "resourceVersion", "more": "continue"}):
-    version: str = ""
-    more: str = ""
-
-
-class _List(msgspec.Struct):
-    metadata: _Meta
-    items: list[msgspec.Raw] | None = None
-
-
-_LIST = msgspec.json.Decoder(_List)
 _OBJECT = msgspec.json.Decoder(Object)
 
 
@@ -120,12 +104,77 @@ class KubeClient:
             response = await self._kind_ask(Request(method="GET", path=path, query=query))
             size += len(response.body)
             part.keep(size)
-            page = _page(response, path)
+            page = pages.page(response, path)
             found = page.items or []
             for start in range(0, len(found), PIECE):
                 if start:
                     await asyncio.sleep(0)
-                items += _slims(found[start : start + PIECE], kind, path, managed=managed)
+                items += pages.slims(found[start : start + PIECE], kind, path, managed=managed)
+            if not page.metadata.more:
+                return Listing(items, page.metadata.version)
+            if page.metadata.more == query.get("continue"):
+                break  # the same place again
+            query = {**query, "continue": page.metadata.more}
+        raise errors.not_an_api_server(f"{path} is a list that never ends")
+
+    async def list_again(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        known: Mapping[Key, Slim],
+        managed: bool = False,
+        room: Room | None = None,
+    ) -> Listing:
+        """All of them, for who has had them: names and versions first, and in whole only the pages
+        on which something is not as `known`. What is as it was comes as the same `Slim`."""
+        part = (room or Room(MOST * MIB)).part()
+        try:
+            found = await self._pages_again(kind, namespace, known, part, managed=managed)
+        except errors.KubeError as cause:
+            if cause.status not in pages.UNABLE:
+                raise
+            found = None
+        finally:
+            part.leave()
+        return found or await self.list(kind, namespace, managed=managed, room=room)
+
+    async def _pages_again(
+        self,
+        kind: Kind,
+        namespace: str,
+        known: Mapping[Key, Slim],
+        part: Part,
+        *,
+        managed: bool,
+    ) -> Listing | None:
+        """None: what came in whole is not what had come in short."""
+        items: list[Slim] = []
+        path = kind.path(namespace=namespace)
+        query = {"limit": str(PAGE)}
+        size = same = changed = 0
+        for _ in range(PAGES):
+            # Where most has changed, to ask in short as well would only cost more.
+            accept = pages.IN_SHORT if changed <= same else transport.JSON
+            request = Request(method="GET", path=path, query=query, accept=accept)
+            response = await self._kind_ask(request)
+            page = pages.short(response, path)
+            found = pages.as_known(page, known)
+            if found is None and page.kind == pages.SHORT_KIND:
+                response = await self._kind_ask(
+                    Request(method="GET", path=path, query=pages.at(query, page))
+                )
+            if found is None:
+                size += len(response.body)
+                part.keep(size)
+                raw = pages.page(response, path).items or []
+                found = pages.slims(raw, kind, path, managed=managed)
+                if not pages.the_same(page, found):
+                    return None
+                changed += 1
+            else:
+                same += 1
+            items += found
             if not page.metadata.more:
                 return Listing(items, page.metadata.version)
             if page.metadata.more == query.get("continue"):
@@ -137,7 +186,7 @@ class KubeClient:
         """Where the server stands now. Costs one object, however many there are."""
         path = kind.path(namespace=namespace)
         response = await self._kind_ask(Request(method="GET", path=path, query={"limit": "1"}))
-        return _page(response, path).metadata.version
+        return pages.page(response, path).metadata.version
 
     async def watch(
         self,
@@ -360,20 +409,6 @@ def _changes(
     except errors.KubeError as told:
         return found, told
     return found, None
-
-
-def _slims(items: Sequence[msgspec.Raw], kind: Kind, path: str, *, managed: bool) -> list[Slim]:
-    try:
-        return [slim.of_bytes(bytes(item), kind, managed=managed) for item in items]
-    except errors.UNREADABLE:
-        raise errors.not_an_api_server(f"{path} answers what is no list of objects") from None
-
-
-def _page(response: Response, path: str) -> _List:
-    try:
-        return _LIST.decode(response.body)
-    except errors.UNREADABLE:
-        raise errors.not_an_api_server(f"{path} answers what is no list of objects") from None
 
 
 def _decoded(response: Response) -> Object:

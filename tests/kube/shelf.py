@@ -49,6 +49,14 @@ class Shelf:
         self.unserved = False
         self.closed = False
         self.writes: list[Request] = []
+        self.shortens = True
+        """Lists names alone for who asks for them."""
+        self.swallows = 0
+        """Objects that are missing in front of the next whole page."""
+        self.refuses_exact = False
+        """Gives no page of a moment that is over."""
+        self.pages: list[str] = []
+        """In which form they were given."""
         self.after_list: list[Object] = []
         """Written right after the next list was taken, before its answer arrives."""
 
@@ -181,10 +189,13 @@ class Shelf:
         start, _, moment = request.query.get("continue", "").partition("@")
         if moment and int(moment) < self.oldest:
             return status(410, "Expired", "the continue token is too old")
+        if self.refuses_exact and "resourceVersionMatch" in request.query:
+            return status(410, "Expired", "that version is too old")
         limit = int(request.query.get("limit") or 500)
         first = int(start or 0)
         meta: Object = {"resourceVersion": str(version)}
-        self.served["probe" if limit == 1 else "list"] += not start
+        again = "resourceVersionMatch" in request.query  # a page of a list that is counted already
+        self.served["probe" if limit == 1 else "list"] += not start and not again
         if first + limit < len(objects):
             meta["continue"] = f"{first + limit}@{version}"
         page = copy.deepcopy(objects[first : first + limit])
@@ -194,6 +205,13 @@ class Shelf:
         for later in self.after_list:
             self.put(**later)
         self.after_list = []
+        in_short = "as=PartialObjectMetadataList" in request.accept and self.shortens
+        if limit > 1:
+            self.pages.append("short" if in_short else "whole")
+        if in_short:
+            short = [{"metadata": one["metadata"]} for one in page]
+            return {"kind": "PartialObjectMetadataList", "metadata": meta, "items": short}
+        page, self.swallows = page[self.swallows :], 0
         return {"kind": "BoxList", "metadata": meta, "items": page}
 
     def _one(self, request: Request, namespace: str, name: str) -> Object:
