@@ -88,7 +88,7 @@ export function Bar({ states, total }) {
 
 /** What people told to rest, with who, why, and since when. */
 export function Pauses({ items, now }) {
-  return html`${(items ?? []).map((one) => html`<p class="held paused" key=${one.scope}>⏸ <b>${one.scope === "all" ? "everything" : one.scope}</b> is paused by ${one.who}${now && html` since <${Age} at=${one.since} now=${now} />`}: ${one.reason}</p>`)}`;
+  return html`${(items ?? []).map((one) => html`<p class="held paused" key=${one.scope}><b>${one.scope === "all" ? "everything" : one.scope}</b> is paused by ${one.who}${now && html` <${Age} at=${one.since} now=${now} /> ago`}: ${one.reason}</p>`)}`;
 }
 
 export function Failure({ error }) {

@@ -270,3 +270,15 @@ def test_no_word_is_torn_on_a_phone(small: Stage, page: Page) -> None:
     )
     assert len(set(heights)) == 1
     assert max(heights) < 40
+
+
+def test_every_view_can_be_reached_on_a_phone(small: Stage, page: Page) -> None:
+    """Neither the views nor those of a region lie beyond the edge of the screen."""
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.goto(f"{small.url}/#/region/eu-1")
+    expect(page.get_by_role("link", name="Things").first).to_be_visible()
+    ends = page.locator(".side a, .tabs a").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().right)"
+    )
+    assert len(ends) > 10
+    assert max(ends) <= 375

@@ -24,7 +24,7 @@ function All() {
     <table><thead><tr><th>Region</th><th class="number">Steps</th><th class="number">Under way</th><th>Held</th></tr></thead>
     <tbody>${items.map((one) => html`<tr><td><a href=${link("plan", { region: one.name })}>${one.name}</a></td>
       <td class="number">${one.steps}</td><td class="number">${one.waits}</td>
-      <td>${Object.entries(one.holds).map(([reason, count]) => html`<span class=${`badge ${reason === "NeedsApproval" ? "soon" : ""}`}>${count} ${words(reason)}</span> `)}</td></tr>`)}</tbody></table>`;
+      <td>${one.pauses.map((rest) => html`<span class="badge soon">paused: ${rest.scope}</span> `)}${Object.entries(one.holds).map(([reason, count]) => html`<span class=${`badge ${reason === "NeedsApproval" ? "soon" : ""}`}>${count} ${words(reason)}</span> `)}</td></tr>`)}</tbody></table>`;
 }
 
 function OfRegion({ region }) {
