@@ -72,7 +72,7 @@ class HypervisorDriver(ObjectDriver):
             name
             for one in found
             if (name := str(one["metadata"]["name"])) in by_name
-            or one["spec"].get("maintenance")
+            or facts.part(one, "spec").get("maintenance")
             or facts.part(shown, name).get("terminating")
             or want.absent
         ]
@@ -80,7 +80,8 @@ class HypervisorDriver(ObjectDriver):
         hosts = [
             look.hypervisor(one, by_name.get(str(one["metadata"]["name"])), nova) for one in found
         ]
-        if not nodes or (want.absent and leaving.all_gone(want, hosts)):
+        # A host whose Node is gone may still run machines: its Hypervisor says whether it left.
+        if not (nodes or found) or (want.absent and leaving.all_gone(want, hosts)):
             return {}
         others = sorted(nova.services) if nova.asked else []
         return {
@@ -113,6 +114,21 @@ class HypervisorDriver(ObjectDriver):
             client.NotThere,
         ) as cause:
             return look.Nova(asked=False, said=str(cause))
+
+    async def _occupied(self, step: Step) -> Failed | None:
+        """Whether anything runs on a host that is about to go: the step was made for an empty one,
+        and may have waited long for its approval. What is not known counts as full."""
+        host = str(step.args["host"])
+        want = self.tools.fleet.everything().resources.get(step.ref)
+        if want is None:
+            return Failed("NoDocument", f"nothing describes {step.ref} any more", retry=False)
+        nova = await self._ask(want, [host])
+        if not nova.asked:
+            return Failed("NovaNotAsked", f"Nova could not be asked: {nova.said}", retry=True)
+        if nova.servers[host]:
+            said = f"{nova.servers[host]} machines run on {host} by now; it stays until they left"
+            return Failed("MachinesRun", said, retry=True)
+        return None
 
     def _tests(self, want: Resource) -> bool:
         """Whether the cloud has what the test of a new host needs: it boots from a volume."""
@@ -212,6 +228,8 @@ class HypervisorDriver(ObjectDriver):
                     change["metadata"]["annotations"] = dict(args["annotations"])
                 await client.patch(kind, args["host"], change)
             case "node-terminating" | "ha-off":
+                if step.verb == "node-terminating" and (kept := await self._occupied(step)):
+                    return kept
                 node = step.verb == "node-terminating"
                 kind = await client.find("" if node else GROUP, "Node" if node else "Hypervisor")
                 body = {

@@ -121,7 +121,7 @@ def hypervisor(obj: Facts, eviction: Facts | None, nova: Nova) -> dict[str, Any]
     return {
         "metadata": kept | ({"nudged": nudged} if nudged else {}),
         "spec": {
-            key: obj["spec"].get(key)
+            key: facts.part(obj, "spec").get(key)
             for key in ("maintenance", "highAvailability", "lifecycleEnabled", "skipTests")
         },
         "status": {

@@ -318,7 +318,7 @@ def _removal(want: Resource, seen: Facts) -> Sequence[Step]:
         _step(
             want,
             "drop-aggregate",
-            {"name": one["name"]},
+            {"name": one["name"], "id": one["id"], "owner": objects.owner(want)},
             f"delete aggregate {one['name']}: it was retired",
             destroys=True,
         )
@@ -361,5 +361,9 @@ def _do(cloud: client.Cloud, verb: str, args: Facts) -> None:
         cloud.set_metadata(cloud.make_aggregate(name, str(args["zone"])), {OWNER: args["owner"]})
     elif verb == "set-filter" and known is not None:
         cloud.set_metadata(int(known["id"]), {FILTER: str(args["project"])})
-    elif verb == "drop-aggregate" and known is not None and not known.get("hosts"):
+    elif verb == "drop-aggregate" and known is not None and known["id"] == args["id"]:
+        ours = facts.part(known, "metadata").get(OWNER) == args["owner"]
+        if known["hosts"] or not ours:
+            said = "has hosts by now" if known["hosts"] else "is somebody else's by now"
+            raise client.Refused(f"aggregate {name} {said}; it is left alone")
         cloud.drop_aggregate(int(known["id"]))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import requests
@@ -200,6 +201,8 @@ def _translated() -> Generator[None]:
         raise Refused(_said(cause)) from None
     except exceptions.ClientException as cause:
         raise Silent(_said(cause)) from None
+    except KeyError as cause:
+        raise CannotLook(f"a part of its answer has no {cause}") from None
 
 
 def _said(cause: Exception) -> str:
@@ -251,19 +254,25 @@ class Cloud:
     # Hosts.
 
     def servers_on(self, host: str) -> list[Json]:
-        query = f"/servers/detail?all_tenants=1&host={host}"
+        query = f"/servers/detail?all_tenants=1&host={quote(host, safe='')}"
         return self._list(self._at("compute"), query, "servers", COMPUTE)
 
     def servers(self) -> list[Json]:
         return self._list(self._at("compute"), "/servers/detail?all_tenants=1", "servers", COMPUTE)
 
     def migrations(self, host: str) -> list[Json]:
-        return self._list(self._at("compute"), f"/os-migrations?host={host}", "migrations", COMPUTE)
+        return self._list(
+            self._at("compute"),
+            f"/os-migrations?host={quote(host, safe='')}",
+            "migrations",
+            COMPUTE,
+        )
 
     # Aggregates and traits.
 
     def aggregates(self) -> list[Json]:
-        return self._list(self._at("compute"), "/os-aggregates", "aggregates", COMPUTE)
+        found = self._list(self._at("compute"), "/os-aggregates", "aggregates", COMPUTE)
+        return [{key: one[key] for key in ("id", "name", "hosts", "metadata")} for one in found]
 
     def make_aggregate(self, name: str, zone: str) -> int:
         wanted: Json = {"name": name, "availability_zone": zone or None}
@@ -287,7 +296,10 @@ class Cloud:
         answer = self._at("placement").get(
             "/traits?name=startswith:CUSTOM_", microversion=PLACEMENT, raise_exc=True
         )
-        return list(_decoded(answer)["traits"])
+        found = _decoded(answer).get("traits")
+        if not isinstance(found, list):
+            raise CannotLook("it answers without the traits that it was asked for")
+        return [str(one) for one in cast("list[object]", found)]
 
     def make_trait(self, name: str) -> None:
         self._at("placement").put(f"/traits/{name}", microversion=PLACEMENT, raise_exc=True)
@@ -304,7 +316,7 @@ class Cloud:
         size = f"VCPU:{vcpus},MEMORY_MB:{memory}"
         path = f"/allocation_candidates?resources={size}&required=!COMPUTE_STATUS_DISABLED"
         answer = self._at("placement").get(path, microversion=ROOM, raise_exc=True)
-        summaries: Json = _decoded(answer).get("provider_summaries") or {}
+        summaries = facts.part(_decoded(answer), "provider_summaries")
         return {uuid: dict(facts.part(one, "resources")) for uuid, one in summaries.items()}
 
     # Accounts.
@@ -319,16 +331,36 @@ class Cloud:
         return str(projects[0]["id"]) if projects else ""
 
     def _list(self, proxy: Any, path: str, key: str, version: str | None = None) -> list[Json]:  # noqa: ANN401
-        """All pages of a list."""
+        """All pages of a list. An answer without the list is none: what it does not tell of would
+        count as absent, and a host as empty."""
         found: list[Json] = []
+        asked: set[str] = set()
         following: str | None = path
         while following:
-            answer = proxy.get(following, microversion=version, raise_exc=True)
-            body = _decoded(answer)
-            found += body.get(key) or []
-            links: list[Json] = body.get(f"{key}_links") or []
-            following = next((one["href"] for one in links if one.get("rel") == "next"), None)
+            if following in asked:
+                raise CannotLook(f"its list of {key} never ends")
+            asked.add(following)
+            body = _decoded(proxy.get(following, microversion=version, raise_exc=True))
+            found += _members(body, key)
+            links = [one for one in _members(body, f"{key}_links", []) if one.get("rel") == "next"]
+            following = _next(path, str(links[0].get("href"))) if links else None
         return found
+
+
+def _members(body: Json, key: str, default: object = None) -> list[Json]:
+    told: Any = body.get(key, default)
+    if not isinstance(told, list):
+        raise CannotLook(f"it answers without the {key} that it was asked for")
+    return [cast("Json", one) for one in cast("list[Any]", told) if isinstance(one, dict)]
+
+
+def _next(path: str, link: str) -> str:
+    """Of a link only where to go on: behind a proxy its host is often another one, or without TLS,
+    and our token would go there."""
+    query = urlsplit(link).query
+    if not query:
+        raise CannotLook("the next page of its list is nowhere")
+    return f"{path.partition('?')[0]}?{query}"
 
 
 def _decoded(answer: Any) -> Json:  # noqa: ANN401

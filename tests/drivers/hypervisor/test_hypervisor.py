@@ -438,3 +438,61 @@ def test_a_spec_without_custom_traits_is_refused(traits: list[str]) -> None:
 def test_names_that_clash(names: list[str], found: set[str]) -> None:
     """One is part of another, or has a dot."""
     assert set(marks.clashes(names, [])) == found
+
+
+async def _last_step(on: Stage, driver: HypervisorDriver) -> Step:
+    """The one that says a Node may go, as soon as it is proposed for a retired cluster."""
+    gone = want(absent=True)
+    for _ in range(40):
+        seen, _ = await look(driver, gone)
+        steps = list(driver.propose(gone, seen))
+        for step in steps:
+            if step.verb == "node-terminating":
+                return step
+        await on.carry_out(driver, steps)
+        await asyncio.sleep(10)
+    raise AssertionError("no host became empty")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [("a machine came", "MachinesRun"), ("Nova is away", "NovaNotAsked")]
+)
+def test_a_node_does_not_go_if_its_host_is_not_known_to_be_empty_now(
+    change: str, reason: str
+) -> None:
+    """It was empty when the step was made; the approval may be days old."""
+
+    async def act(on: Stage, driver: HypervisorDriver) -> tuple[object, bool]:
+        step = await _last_step(on, driver)
+        host = str(step.args["host"])
+        if change == "a machine came":
+            on.cloud.nova.boot("vm", host)
+        else:
+            on.climate.plights["nova-prod"] = Plight.UNREACHABLE
+        outcome = await driver.apply(step)
+        node = on.hv.get(("", "Node"), host) or {}
+        said = [one["type"] for one in node["status"]["conditions"]]
+        return outcome, "Terminating" in said
+
+    outcome, terminating = run(act, "cmp-01", "cmp-02")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.retry, terminating) == (reason, True, False)
+
+
+def test_a_host_without_its_node_is_not_gone() -> None:
+    """Somebody deleted the Nodes; what runs there runs on, and the cluster may not go yet."""
+
+    async def act(on: Stage, driver: HypervisorDriver) -> object:
+        cluster = on.hv
+        on.world.controllers[("hv", "hypervisor-operator")].stop()
+        for name in ("cmp-01", "cmp-02"):
+
+            def alone(new: dict[str, Any]) -> None:
+                new["metadata"].pop("ownerReferences", None)
+
+            cluster.edit(HV, name, "", alone, manager="t")
+            cluster.delete(("", "Node"), name)
+        await asyncio.sleep(5)
+        return (await driver.observe(want(absent=True))).facts
+
+    assert run(act, "cmp-01", "cmp-02") != {}
