@@ -8,6 +8,7 @@ rule: a member that nobody has looked at is not Ready, but it has not failed eit
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fleetd import objects
@@ -15,6 +16,8 @@ from fleetd.tools import Tools
 from fleetd.vocabulary import Condition, Done, Observation, Outcome, Step, Truth
 from topology.resource import EdgeKind, Facts, Ref, Resource, Topology
 
+UNSEEN = "ServersUnseen"
+"""Reason of a pool of which so many cannot be looked at that they may make the difference."""
 SHOWN = 5
 """Members named one by one; the rest is a number."""
 
@@ -60,7 +63,9 @@ class AggregateDriver:
         if not seen.facts:
             return ()
         verdict = self.tools.rules.reader(want.ref.kind).read(seen.facts, now=seen.at)
-        return (objects.condition(want, verdict, seen),)
+        made = objects.condition(want, verdict, seen)
+        # Nobody knows whether any is missing.
+        return (replace(made, truth=Truth.UNKNOWN) if made.reason == UNSEEN else made,)
 
     def _members(self, refs: Iterable[Ref]) -> Facts:
         count, failed, waiting = 0, list[str](), list[str]()
@@ -82,18 +87,20 @@ class AggregateDriver:
         }
 
     def _servers(self, want: Resource, refs: Sequence[Ref]) -> Facts:
-        healthy = failed = 0
+        healthy = failed = unseen = 0
         for ref in refs:
             ready = self.tools.fleet.ready(ref)
             healthy += ready is not None and ready.truth is Truth.TRUE
             failed += self._has_failed(ref, ready)
+            unseen += ready is not None and ready.truth is Truth.UNKNOWN
         wanted = int(want.spec["wanted"])
         return {
             "servers": {
                 "wanted": wanted,
                 "healthy": healthy,
                 "failed": failed,
-                "working": len(refs) - healthy - failed,
+                "working": len(refs) - healthy - failed - unseen,
+                "unseen": unseen,
                 "short": max(wanted - healthy, 0),
             }
         }

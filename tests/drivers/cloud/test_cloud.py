@@ -61,6 +61,34 @@ def test_a_pool_is_as_well_as_enough_of_its_servers(good: int, failed: int, reas
     assert judged(stage.want("serverpool", "metal"), known) == reason
 
 
+@pytest.mark.parametrize(
+    ("good", "failed", "truth", "reason"),
+    [
+        (13, 0, Truth.UNKNOWN, "ServersUnseen"),
+        (12, 1, Truth.UNKNOWN, "ServersUnseen"),
+        (0, 0, Truth.UNKNOWN, "ServersUnseen"),
+        (14, 0, Truth.TRUE, "Healthy"),
+    ],
+)
+def test_servers_that_cannot_be_looked_at_are_not_missing(
+    good: int, failed: int, truth: Truth, reason: str
+) -> None:
+    """The metal API is away: nobody knows whether the pool has enough, unless it surely has."""
+    known = dict.fromkeys(SERVERS, thought(Truth.UNKNOWN, "NotObserved"))
+    known |= dict.fromkeys(SERVERS[:good], GOOD)
+    known |= dict.fromkeys(SERVERS[good : good + failed], thought(Truth.FALSE, "BmcRefused"))
+    want = stage.want("serverpool", "metal")
+
+    async def run() -> tuple[Truth, str]:
+        async with stage.stage() as on:
+            on.fleet.thought.update(known)
+            driver = AggregateDriver(on.tools)
+            (found,) = driver.judge(want, await driver.observe(want))
+            return found.truth, found.reason
+
+    assert loop.run(run()) == (truth, reason)
+
+
 def test_the_spares_of_a_pool_may_fail() -> None:
     """Only as many as the clusters ask for must be healthy."""
     want = stage.want("serverpool", "metal")

@@ -1,14 +1,18 @@
 """Clusters are registered with Greenhouse, and what it then says of them is believed with care."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from fleetd.secrets import Secret
 from fleetd.sim import charts, loop
 from fleetd.sim.sites import git
-from fleetd.vocabulary import Truth
+from fleetd.vocabulary import Failed, Truth
 from tests.conformance.driver import suite
 from tests.drivers.flux import stage as stages
 from tests.drivers.flux.stage import SECRET, Stage, retired, want
@@ -114,5 +118,28 @@ def test_the_registration_goes_before_the_kubeconfig() -> None:
         assert stage.mgmt.get(CLUSTER, "hv", SPACE) is None
         assert stage.mgmt.get(SECRET, "hv", SPACE) is None
         assert (await stage.look(retired(ONE))).facts == {}
+
+    run(script)
+
+
+@pytest.mark.parametrize(
+    "user", [{"tokenFile": "/var/run/secrets/token"}, {"exec": {"command": "login"}}]
+)
+def test_only_inline_credentials_are_handed_over(user: dict[str, Any]) -> None:
+    """One that names a file or a program would make Greenhouse send or run its own (danger 33)."""
+    text = {
+        "clusters": [{"name": "hv", "cluster": {"server": "https://hv.sim"}}],
+        "users": [{"name": "hv", "user": user}],
+        "contexts": [{"name": "hv", "context": {"cluster": "hv", "user": "hv"}}],
+        "current-context": "hv",
+    }
+
+    async def script(stage: Stage) -> None:
+        (step,) = await stage.proposed(ONE)
+        stage.tools.clusters._backends["cluster:hv"].kubeconfig = Secret(json.dumps(text))  # pyright: ignore[reportPrivateUsage]
+        refused = await stage.driver(ONE).apply(step)
+        assert isinstance(refused, Failed)
+        assert (refused.reason, refused.retry) == ("NotInline", False)
+        assert stage.mgmt.get(SECRET, "hv", SPACE) is None
 
     run(script)
