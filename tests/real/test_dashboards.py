@@ -23,7 +23,7 @@ from topology import read
 
 pytestmark = pytest.mark.real
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 SEED, PACE = 7, 120.0
 TROUBLE = ("cluster mgmt failing for 15s", "cluster cp failing for 15s")
 """Again and again on the way up: what was just seen to be well fails when it is worked on."""
@@ -41,6 +41,9 @@ NOT_HERE = {
 class Watched:
     prometheus: Prometheus
     span: int
+    at: float = 0.0
+    """A moment at which all was there: on a busy machine a round of questions is lost now and then,
+    and what was not seen for so long is not there."""
 
     def filled(self, expr: str, chosen: Mapping[str, str]) -> str:
         """As Grafana asks: with what is chosen in the place of variables."""
@@ -142,9 +145,18 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Generator[Watched]:
         thousand.served() as scrapes,
         prometheus.running(folder / "prometheus", scrapes, every=3) as asked,
     ):
-        until(lambda: asked.now(f"count(up == 1) == {thousand.FLEETDS}"), "all scraped")
-        until(lambda: asked.now("min(count_over_time(fleetd_ready[1m])) > 4"), "scraped often")
-        yield Watched(asked, int(time.time() - asked.began) + 1)
+        often = "min(count_over_time(fleetd_ready[1m])) > 4"
+        lately = "min(count_over_time(fleetd_ready[10s])) > 2"
+        at = 0.0
+
+        def steady() -> object:
+            nonlocal at
+            at = time.time()
+            up = f"count(up == 1) == {thousand.FLEETDS}"
+            return asked.now(f"{up} and {often} and {lately}", at)
+
+        until(steady, "all scraped often")
+        yield Watched(asked, int(at - asked.began) + 1, at)
 
 
 @pytest.mark.parametrize("uid", BOARDS)
@@ -157,8 +169,7 @@ def test_a_thousand_clusters_are_not_a_thousand_lines(uid: str, crowd: Watched) 
     for panel in boards.panels(board):
         asks = [crowd.filled(target["expr"], chosen) for target in panel["targets"]]
         if panel["type"] == "table":
-            at = time.time()
-            most, found = fleet.ROWS, [crowd.prometheus.now(ask, at) for ask in asks]
+            most, found = fleet.ROWS, [crowd.prometheus.now(ask, crowd.at) for ask in asks]
             rows = {str(sorted(_row(one["metric"]).items())) for each in found for one in each}
             count = len(rows)
         else:
@@ -178,8 +189,8 @@ def _row(labels: Mapping[str, str]) -> dict[str, str]:
 
 def test_the_crowd_is_a_thousand(crowd: Watched) -> None:
     """Otherwise the test above would be about nothing."""
-    (clusters,) = crowd.prometheus.now("count(fleetd_cluster_ready)")
-    (regions,) = crowd.prometheus.now("count(fleetd_planned_steps)")
+    (clusters,) = crowd.prometheus.now("count(fleetd_cluster_ready)", crowd.at)
+    (regions,) = crowd.prometheus.now("count(fleetd_planned_steps)", crowd.at)
 
     assert (clusters["value"][1], regions["value"][1]) == ("1000", "100")
 
