@@ -8,7 +8,7 @@ upgrade to a version that has expired, and a machine type in a zone that does no
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from drivers.gardener import ranges
@@ -19,10 +19,12 @@ Object = Mapping[str, Any]
 ROLLING = "AutoRollingUpdate"
 EXPIRED = "expired"
 SOON = timedelta(days=60)
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def workers(spec: Object) -> Sequence[Object]:
-    return spec.get("provider", {}).get("workers", ())
+    found: Sequence[Object] = facts.value(spec, "provider", "workers") or ()
+    return found
 
 
 def image(worker: Object) -> Object:
@@ -63,7 +65,7 @@ def lacking(wanted: Object, live: Object, offer: Object, now: datetime) -> Itera
 
 def _kubernetes(wanted: Object, live: Object, offer: Object, now: datetime) -> Iterator[str]:
     version = wanted["kubernetes"]["version"]
-    if live and version == live["kubernetes"]["version"]:
+    if version == facts.value(live, "kubernetes", "version"):
         return
     offered = _kubernetes_of(version, offer)
     if offered is None:
@@ -76,11 +78,11 @@ def _kubernetes(wanted: Object, live: Object, offer: Object, now: datetime) -> I
 
 def _kubernetes_of(version: str, offer: Object) -> Object | None:
     versions = facts.members(offer, "kubernetes", "versions")
-    return next((one for one in versions if one["version"] == version), None)
+    return next((one for one in versions if one.get("version") == version), None)
 
 
 def _machine(worker: Object, old: Object | None, offer: Object, now: datetime) -> Iterator[str]:
-    types = {one["name"]: one for one in offer.get("machineTypes") or ()}
+    types = {one.get("name"): one for one in offer.get("machineTypes") or ()}
     name = worker["machine"]["type"]
     if (old is None or old["machine"]["type"] != name) and (
         types.get(name, {"usable": False}).get("usable") is False
@@ -135,8 +137,8 @@ def _in_place(worker: Object, old: Object | None, offer: Object) -> Iterator[str
 
 
 def _zones(worker: Object, old: Object | None, region: str, offer: Object) -> Iterator[str]:
-    regions = {one["name"]: one for one in offer.get("regions") or ()}
-    zones = {one["name"]: one for one in facts.members(regions.get(region), "zones")}
+    regions = {one.get("name"): one for one in offer.get("regions") or ()}
+    zones = {one.get("name"): one for one in facts.members(regions.get(region), "zones")}
     had: Sequence[str] = old.get("zones") or () if old is not None else ()
     for zone in worker.get("zones") or ():
         if zone in had or not regions:
@@ -149,8 +151,9 @@ def _zones(worker: Object, old: Object | None, region: str, offer: Object) -> It
 
 def image_of(given: Object, offer: Object) -> Object | None:
     for one in offer.get("machineImages") or ():
-        for offered in one["versions"] if one["name"] == given.get("name") else ():
-            if offered["version"] == given.get("version"):
+        same = one.get("name") == given.get("name")
+        for offered in one.get("versions") or () if same else ():
+            if offered.get("version") == given.get("version"):
                 return offered
     return None
 
@@ -234,4 +237,8 @@ def _end(offered: Object) -> str:
 
 
 def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    """One that cannot be read is far off: the garden, which does not take it either, decides."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return _NEVER

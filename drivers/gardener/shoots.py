@@ -72,6 +72,8 @@ def refusals(wanted: Object, shoot: Object, offer: Object | None, now: datetime)
     """Why the garden would not take `wanted` (a `spec`) for the Shoot as it is. `offer` is the
     `spec` of its profile."""
     live: Object = shoot.get("spec") or {}
+    if not facts.value(live, "kubernetes", "version"):
+        return ["the garden does not say which Kubernetes the cluster has; see its Shoot"]
     status: Object = shoot.get("status") or {}
     return [
         *_migrating(status),
@@ -181,8 +183,8 @@ def _pools(wanted: Object, live: Object) -> Iterator[str]:
 
 def _pending(wanted: Object, live: Object, status: Object) -> Iterator[str]:
     """While an update in place is under way the pool is locked, and the version with it."""
-    pending: Object = status.get("inPlaceUpdates", {}).get("pendingWorkerUpdates", {})
-    locked: set[str] = {name for names in pending.values() for name in names}
+    pending = facts.part(status, "inPlaceUpdates", "pendingWorkerUpdates")
+    locked: set[str] = {name for names in pending.values() for name in names or ()}
     if not locked:
         return
     before = {one["name"]: one for one in offers.workers(live)}
@@ -202,16 +204,20 @@ def _touched(worker: Object, old: Object) -> bool:
     return taken or bool(facts.differences(worker, old))
 
 
+def _false(one: Object, *kinds: str) -> bool:
+    return one.get("type") in kinds and one.get("status") == "False"
+
+
 def _constraints(wanted: Object, live: Object, status: Object) -> Iterator[str]:
     """A constraint blocks nothing now. What it warns of happens in an upgrade, or in sleep."""
     asleep = ("hibernation", "enabled")
     sleeps = facts.value(wanted, *asleep) and not facts.value(live, *asleep)
     for one in (status.get("constraints") or ()) if sleeps else ():
-        if one["type"] == "HibernationPossible" and one["status"] == "False":
+        if _false(one, "HibernationPossible"):
             yield f"it would not wake again: {one.get('message') or one.get('reason')}"
     same = wanted["kubernetes"]["version"] == live["kubernetes"]["version"]
     if same and not rolled(wanted, live):
         return
     for one in status.get("constraints") or ():
-        if one["type"] in CONSTRAINTS and one["status"] == "False":
+        if _false(one, *CONSTRAINTS):
             yield f"{one['type']} is False: {one.get('message') or one.get('reason')}"
