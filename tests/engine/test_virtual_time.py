@@ -42,6 +42,73 @@ def test_timers_fire_in_the_order_of_their_times() -> None:
     assert loop.run(main()) == [10, 20, 30, 40, 50]
 
 
+def test_timers_of_one_moment_fire_in_the_order_in_which_they_were_set() -> None:
+    """However they were set, and what is due at once comes between its neighbours."""
+
+    async def main() -> list[str]:
+        here, called = asyncio.get_running_loop(), list[str]()
+        for number in range(20):
+            here.call_at(3.0, called.append, f"at {number}")
+            here.call_later(3.0, called.append, f"in {number}")
+        await asyncio.sleep(5)
+        here.call_soon(called.append, "soon")
+        here.call_at(4.0, called.append, "late")
+        here.call_soon(called.append, "last")
+        await asyncio.sleep(1)
+        return called
+
+    both = [f"{how} {number}" for number in range(20) for how in ("at", "in")]
+    assert loop.run(main()) == [*both, "soon", "late", "last"]
+
+
+def test_what_was_called_off_is_not_called_and_time_does_not_stop_for_it() -> None:
+    """Called off before its moment, at its moment, and one that was to come at once."""
+
+    async def main() -> tuple[list[str], float]:
+        here, called = asyncio.get_running_loop(), list[str]()
+        early = here.call_later(1, called.append, "early")
+        doomed = list[asyncio.TimerHandle]()
+        here.call_later(2, lambda: doomed[0].cancel())
+        doomed.append(here.call_later(2, called.append, "doomed"))
+        here.call_later(2, called.append, "kept")
+        early.cancel()
+        here.call_soon(called.append, "soon").cancel()
+        assert early.cancelled()
+        moments = list[float]()
+        here.call_later(2, lambda: moments.append(here.time()))
+        await asyncio.sleep(2)
+        return called, moments[0]
+
+    assert loop.run(main()) == (["kept"], 2.0)
+
+
+def test_only_timers_that_were_called_off_are_a_dead_end() -> None:
+    """No time passes for them, and nobody waits for ever."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(3600, print).cancel()
+        await asyncio.Event().wait()
+
+    with pytest.raises(loop.Deadlock, match="no timer"):
+        loop.run(main())
+
+
+def test_a_call_that_raises_is_told_and_the_others_go_on() -> None:
+    """As any loop does it."""
+
+    async def main() -> tuple[list[str], list[str]]:
+        here, told, called = asyncio.get_running_loop(), list[str](), list[str]()
+        here.set_exception_handler(lambda _, context: told.append(str(context["exception"])))
+        here.call_soon(int, "no number")
+        here.call_later(1, called.append, "next")
+        await asyncio.sleep(2)
+        return told, called
+
+    told, called = loop.run(main())
+    assert ["no number" in words for words in told] == [True]
+    assert called == ["next"]
+
+
 def test_a_deadline_passes_in_virtual_time() -> None:
     """asyncio.timeout cuts off what takes longer, at the exact moment."""
 
