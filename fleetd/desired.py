@@ -103,19 +103,29 @@ def part(manifest: Manifest, live: Facts, want: Resource) -> dict[str, Any]:
 
 def marked(body: Facts, want: Resource) -> dict[str, Any]:
     """The manifest with the marks that fleetd leaves on what it makes."""
-    made = facts.copy(body)
+    made = facts.copy(_labelled(body, want))
     metadata = made["metadata"]
-    metadata["labels"] = {
-        **metadata.get("labels", {}),
-        facts.MANAGED_BY: facts.MANAGER,
-        facts.REGION: want.region,
-        facts.OWNER: owner(want),
-    }
     metadata["annotations"] = {
         **metadata.get("annotations", {}),
         facts.GENERATION: facts.digest(made),
     }
     return made
+
+
+def mark(body: Facts, want: Resource) -> str:
+    """The digest that `marked` leaves on it; asked at each look, and so without a copy."""
+    return facts.digest(_labelled(body, want))
+
+
+def _labelled(body: Facts, want: Resource) -> dict[str, Any]:
+    metadata: Facts = body["metadata"]
+    labels = {
+        **metadata.get("labels", {}),
+        facts.MANAGED_BY: facts.MANAGER,
+        facts.REGION: want.region,
+        facts.OWNER: owner(want),
+    }
+    return {**body, "metadata": {**metadata, "labels": labels}}
 
 
 def reason(manifest: Manifest, digest: str, part: Mapping[str, Any] | None) -> str:

@@ -13,13 +13,15 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import BaseAdapter
-from requests.cookies import merge_cookies
+from requests.cookies import RequestsCookieJar, merge_cookies
+from requests.hooks import default_hooks
 from requests.structures import CaseInsensitiveDict
 
 from fleetd.clock import Clock
@@ -146,14 +148,43 @@ class _Patient(Patient):
         )
 
 
+@lru_cache(4096)
+def _spelled(url: str) -> str:
+    """As `requests` sends it; the same few are asked again and again."""
+    made = requests.PreparedRequest()
+    made.prepare_url(url, None)
+    return made.url or ""
+
+
+class _Prepared(requests.PreparedRequest):
+    def prepare_url(self, url: Any, params: Any) -> None:  # noqa: ANN401 -- as requests has it
+        if params or not isinstance(url, str):
+            super().prepare_url(url, params)
+        else:
+            self.url = _spelled(url)
+
+    def prepare_cookies(self, cookies: Any) -> None:  # noqa: ANN401 -- as requests has it
+        # Where there is none, requests asks its jar at length for nothing.
+        if cookies:
+            super().prepare_cookies(cookies)
+        else:
+            self._cookies = cookies
+
+
+_USUAL = dict(vars(requests.Session()))
+
+
 class _Session(requests.Session):
     """For one blocking call; remembers whether it was answered."""
 
     def __init__(self, adapter: BaseAdapter) -> None:
-        super().__init__()
+        # As requests begins one, but for the ways out that it would make, with their pools.
+        state = _USUAL | {"headers": _USUAL["headers"].copy(), "cookies": RequestsCookieJar()}
+        ways = {"https://": adapter, "http://": adapter}
+        state |= {"proxies": {}, "params": {}, "hooks": default_hooks(), "adapters": ways}
+        for name, value in state.items():
+            setattr(self, name, value)
         self.trust_env = False
-        for scheme in ("https://", "http://"):
-            self.mount(scheme, adapter)
         self.answer: requests.Response | None = None
         """The newest, unless a silence came after it."""
         self.silent = False
@@ -161,7 +192,7 @@ class _Session(requests.Session):
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
         """As `requests` does it for a session without parameters, login and hooks of its own, which
         is half of the work of a small request. Libraries give headers, and a None is not sent."""
-        made = requests.PreparedRequest()
+        made = _Prepared()
         headers: Any = CaseInsensitiveDict({**self.headers, **(request.headers or {})})
         made.prepare(
             method=(request.method or "GET").upper(),
@@ -170,9 +201,12 @@ class _Session(requests.Session):
             data=request.data,
             json=request.json,
             headers={name: value for name, value in headers.items() if value is not None},
-            params=request.params or "",
+            params=request.params,
             auth=request.auth,
-            cookies=merge_cookies(self.cookies.copy(), request.cookies or {}),
+            # A jar that is empty may be shared: what comes into it comes into the session's.
+            cookies=merge_cookies(self.cookies.copy(), request.cookies or {})
+            if self.cookies or request.cookies
+            else self.cookies,
             hooks=request.hooks,
         )
         return made

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from fleetd import desired, secrets
-from fleetd.desired import Manifest, group_of, marked, owner, reason
+from fleetd.desired import Manifest, group_of, mark, marked, owner, reason
 from fleetd.kube import credentials, errors, facts, fights, secretview
 from fleetd.kube.cache import Cache
 from fleetd.kube.client import KubeClient
@@ -154,10 +154,7 @@ class ObjectDriver:
     def judge(self, want: Resource, seen: Observation) -> Sequence[Condition]:
         if not seen.facts:
             return ()
-        judged: Any = seen.facts.get("objects", seen.facts)
-        verdict = self.tools.rules.reader(want.ref.kind).read(
-            judged, now=seen.at, wanted=self.wanted(want)
-        )
+        verdict = self.tools.rules.verdict(want.ref, seen, self.wanted(want))
         made = condition(want, verdict, seen)
         there = "metadata" in seen.facts or "objects" in seen.facts
         if verdict.reason == health.UNRECOGNISED and not there:
@@ -270,7 +267,7 @@ class ObjectDriver:
         fleetd has put it right."""
         seen = desired.part(manifest, live, want)
         made, differs = seen["made"], seen["differs"]
-        digest = facts.made_from(marked(manifest.body, want))
+        digest = mark(manifest.body, want)
         if manifest.shared or not made or seen["deleting"] or (made == digest and not differs):
             return seen
         if "taken" in seen:
@@ -311,12 +308,13 @@ class ObjectDriver:
         steps: list[Step] = []
         missing: Sequence[str] = seen.get("missing", ())
         for manifest in self.manifests(want):
-            body = manifest.body if manifest.shared else marked(manifest.body, want)
             part = parts.get(manifest.key)
-            why = reason(manifest, facts.made_from(body), part)
+            digest = "" if manifest.shared else mark(manifest.body, want)
+            why = reason(manifest, digest, part)
             if manifest.shared and manifest.key not in missing:
                 why = ""
             if why:
+                body = manifest.body if manifest.shared else marked(manifest.body, want)
                 body, insists = fights.against(body, part)
                 force = manifest.force or insists
                 args = {"backend": manifest.backend, "manifest": body, "force": force}

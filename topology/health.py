@@ -82,7 +82,7 @@ def _ordered(health: Health) -> tuple[tuple[State, list[Rule]], ...]:
 class Reader:
     """Rules with their paths read. Raises `healthpath.BadPath` for rules that were not checked."""
 
-    __slots__ = ("_failed", "_healthy", "_kubernetes", "_others")
+    __slots__ = ("_failed", "_healthy", "_kubernetes", "_others", "timeless")
 
     def __init__(self, health: Health) -> None:
         self._kubernetes = health.source in ("kubernetes", "metal")
@@ -90,6 +90,13 @@ class Reader:
             tuple(_Rule.of(rule, state) for rule in rules) for state, rules in _ordered(health)
         )
         self._others = (*progressing, *self._healthy)
+        self.timeless = not any(
+            any(True for _ in _times(test))
+            for rules in (health.failed, health.progressing, health.healthy)
+            for rule in rules
+            for test in rule.when
+        )
+        """Whether no rule asks what time it is."""
 
     def read(self, seen: Object | Sequence[Object], *, now: datetime, wanted: int = 0) -> Verdict:
         """`wanted` is how many objects there should be, where all there are is judged: three

@@ -154,9 +154,26 @@ class _Entry:
 
 
 class _Plugin(v3.ApplicationCredential):
-    """Says of nothing that it is missing because of an old catalogue."""
+    """Says of nothing that it is missing because of an old catalogue, and seeks what it found in
+    one only once."""
 
-    def get_endpoint_data(self, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - the library's
+    def __init__(self, *given: Any, **more: Any) -> None:  # noqa: ANN401 - the library's
+        super().__init__(*given, **more)
+        self._catalogue: Any = None
+        self._found: dict[str, Any] = {}
+
+    def get_endpoint_data(self, session: Any, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - the library's
+        if self.get_access(session) is not self._catalogue:
+            self._catalogue, self._found = self.auth_ref, {}
+        asked = repr((given, sorted(more.items())))
+        found = self._found.get(asked)
+        if found is None:
+            found = self._sought(session, *given, **more)
+            if self.auth_ref is self._catalogue:
+                self._found[asked] = found
+        return found
+
+    def _sought(self, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - the library's
         kept = self.auth_ref is not None
         try:
             return super().get_endpoint_data(*given, **more)

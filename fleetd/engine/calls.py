@@ -62,7 +62,7 @@ async def within(limit: timedelta, call: Coroutine[Any, Any, T], *, name: str, s
     task = asyncio.get_running_loop().create_task(call, name=name)
     task.add_done_callback(_heard)
     try:
-        await asyncio.wait({task}, timeout=limit.total_seconds())
+        await _ended(task, limit.total_seconds())
     except asyncio.CancelledError:
         await _part(task, strays)
         raise
@@ -74,6 +74,25 @@ async def within(limit: timedelta, call: Coroutine[Any, Any, T], *, name: str, s
     if task.cancelled():
         raise Dropped("its work was cancelled")
     return task.result()
+
+
+async def _ended(task: "asyncio.Task[Any]", within: float) -> None:
+    """Until it has ended, or time is up. As `asyncio.wait` does it for many: at half the cost,
+    which every look and every step pays."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+
+    def end(_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer = loop.call_later(within, end, None)
+    task.add_done_callback(end)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        task.remove_done_callback(end)
 
 
 async def _part(task: "asyncio.Task[Any]", strays: Strays) -> None:

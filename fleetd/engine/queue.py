@@ -238,7 +238,11 @@ class Queue(Generic[K]):
             return key
 
     def _promote(self) -> None:
+        if not self._later:
+            return
         now = asyncio.get_running_loop().time()
+        if self._later[0][0] > now and self._timer is not None and self._timer_due > now:
+            return  # for nothing that came since; whoever came set the timer
         while self._later and self._later[0][0] <= now:
             _, serial, key = heapq.heappop(self._later)
             slot = self._waiting.get(key)

@@ -16,7 +16,6 @@ import contextvars
 import functools
 import gc
 import heapq
-import selectors
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar

@@ -121,5 +121,7 @@ class WorldAdapter(requests.adapters.BaseAdapter):
             headers=dict(headers),
             preload_content=False,
         )
-        # The real adapter builds the Response, so that encodings and headers are as ever.
-        return _REAL.build_response(request, raw)
+        # The real adapter builds the Response, so that headers are as ever. Its body is all there.
+        response: Any = _REAL.build_response(request, raw)
+        response._content, response._content_consumed = body, True  # noqa: SLF001 - as if read
+        return response
