@@ -133,7 +133,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         soon = self._soon
         while not self._ends:
             if not soon:
-                self._jump()
+                if not self._moments:
+                    raise Deadlock("every task waits and no timer is set")
+                self._now = heapq.heappop(self._moments)
+                soon.extend(self._set.pop(self._now))
             for _ in range(len(soon)):
                 call = soon.popleft()
                 try:
@@ -144,17 +147,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self.call_exception_handler(
                         {"message": f"exception in {call!r}", "exception": fault}
                     )
-
-    def _jump(self) -> None:
-        """To the next moment for which something is set that was not called off since."""
-        while self._moments:
-            when = heapq.heappop(self._moments)
-            due = [call for call in self._set.pop(when) if call.func is not _nothing]
-            if due:
-                self._now = when
-                self._soon.extend(due)
-                return
-        raise Deadlock("every task waits and no timer is set")
 
 
 def _no_outside(*_args: object, **_options: object) -> NoReturn:

@@ -201,14 +201,17 @@ async def test_the_proxy_and_the_authorities_are_the_settings(tmp_path: Path) ->
     ],
     ids=["query", "json", "form", "login"],
 )
-async def test_a_session_sends_what_requests_would_send(asked: requests.Request) -> None:
-    """Method, address, headers and body; with a cookie that came before."""
+@pytest.mark.parametrize("kept", [{}, {"kept": "1"}], ids=["no cookie", "a cookie"])
+async def test_a_session_sends_what_requests_would_send(
+    asked: requests.Request, kept: dict[str, str]
+) -> None:
+    """Method, address, headers and body; with a cookie that came before, or none."""
     plain = requests.Session()
 
     def call(session: requests.Session) -> list[object]:
         made: list[object] = []
         for one in (session, plain):
-            one.cookies.set("kept", "1")
+            one.cookies.update(kept)
             ready = one.prepare_request(asked)
             made.append((ready.method, ready.url, sorted(ready.headers.items()), ready.body))
         return made
@@ -216,3 +219,20 @@ async def test_a_session_sends_what_requests_would_send(asked: requests.Request)
     ours, theirs = await Real().ways.blocking("openbao:live", call)
 
     assert ours == theirs
+
+
+async def test_a_session_is_begun_as_requests_begins_one() -> None:
+    """But for the ways out and the environment; and no two share what may be changed."""
+
+    def call(session: requests.Session) -> requests.Session:
+        session.headers["mine"] = session.cookies["mine"] = session.params["mine"] = "1"  # pyright: ignore[reportIndexIssue]
+        session.hooks["response"].append(print)
+        return session
+
+    await Real().ways.blocking("openbao:live", call)
+    ours = await Real().ways.blocking("openbao:live", lambda session: session)
+
+    theirs, own = requests.Session(), {"trust_env", "adapters"}
+    for name in {*requests.Session.__attrs__} - own:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert len({ours.get_adapter("https://h/"), ours.get_adapter("http://h/")}) == 1
