@@ -25,6 +25,8 @@ KEY = "value"
 
 USERS = ((manifests.KUSTOMIZE, "Kustomization"), (manifests.HELM, "HelmRelease"))
 WAYS = ("secretRef", "configMapRef")
+ASKED = 2
+"""Times in a row that a refusal must come."""
 
 
 async def look(driver: ObjectDriver, want: Resource, issuer: str) -> dict[str, Any]:
@@ -93,16 +95,19 @@ def _copy(want: Resource) -> str:
 
 
 async def _refused(driver: ObjectDriver, want: Resource, held: Secret) -> bool:
-    """Whether the cluster says so itself; silence says nothing."""
+    """Whether the cluster says so itself, and not once only: an API server that cannot ask about a
+    token just then refuses it as one that is no good. Silence says nothing."""
     clusters = driver.tools.clusters
-    try:
-        clusters.put(_copy(want), held)
-        await clusters.client(_copy(want)).raw("/version")
-    except errors.Unauthorized:
-        return True
-    except errors.KubeError:
+    for _ in range(ASKED):
+        try:
+            clusters.put(_copy(want), held)
+            await clusters.client(_copy(want)).raw("/version")
+        except errors.Unauthorized:
+            continue
+        except errors.KubeError:
+            return False
         return False
-    return False
+    return True
 
 
 def proposed(want: Resource, seen: Facts, issuer: str) -> Sequence[Step]:

@@ -115,7 +115,16 @@ class AccessDriver(ObjectDriver):
             return {"observed": {"minted": True, "expired": True}}
         if want.backend in self._viewed:
             return await self._prove(want, None)
-        return await self._prove(want, await self._account(want))
+        try:
+            parts = await self._account(want)
+        except errors.Unauthorized:
+            # What could not be read is not missing. Unless the way in is no good any more, which
+            # is found out now, nothing is known.
+            seen = await self._prove(want, {})
+            if not seen["observed"].get("refused"):
+                raise
+            return seen
+        return await self._prove(want, parts)
 
     async def _foreign(self, want: Resource, cluster: Resource) -> bool:
         """Whether others made the Shoot and nobody said that it is ours. As before, if the garden
@@ -232,7 +241,7 @@ class AccessDriver(ObjectDriver):
         for one in wanted:
             try:
                 live = await there.get(await there.find(*one.gk), one.name, one.namespace)
-            except (errors.Unauthorized, errors.Forbidden):
+            except errors.Forbidden:
                 continue  # `_prove` tells
             if live is not None:
                 parts[one.key] = await self._part(want, one, live)

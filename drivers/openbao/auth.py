@@ -35,6 +35,9 @@ REVIEWER_TTL = timedelta(days=60)
 RENEW_BEFORE = timedelta(days=30)
 PROOF_TTL = 600
 """Seconds; the shortest that an API server grants."""
+ASKED = 2
+"""Times in a row that a login must be refused: one refusal may come of OpenBao or of the cluster
+being busy, and to configure the mount anew for it would help nobody."""
 OWN_CA = "kube-root-ca.crt"
 _UNTIL = "token reviewer until "
 _NEW = "made by fleetd"
@@ -118,11 +121,13 @@ class Auth(Part):
         def login(bao: Bao) -> None:
             bao.login(path, PROOF_ROLE, jwt)
 
-        try:
-            await self.access.ask_as_nobody(want, login)
-        except (client.Denied, client.Refused):
-            return "refused"
-        return "works"
+        for _ in range(ASKED):
+            try:
+                await self.access.ask_as_nobody(want, login)
+            except (client.Denied, client.Refused):
+                continue
+            return "works"
+        return "refused"
 
     async def _token(
         self, want: Resource, account: str, audiences: Sequence[str], seconds: int
