@@ -115,11 +115,14 @@ class AccessDriver(ObjectDriver):
             return {"observed": {"minted": True, "expired": True}}
         if want.backend in self._viewed:
             return await self._prove(want, None)
+        return await self._entered(want)
+
+    async def _entered(self, want: Resource) -> dict[str, Any]:
+        """With an account of our own. What could not be read of it is not missing: unless the way
+        in is no good any more, which is found out then, nothing is known."""
         try:
             parts = await self._account(want)
         except errors.Unauthorized:
-            # What could not be read is not missing. Unless the way in is no good any more, which
-            # is found out now, nothing is known.
             seen = await self._prove(want, {})
             if not seen["observed"].get("refused"):
                 raise

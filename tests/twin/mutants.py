@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant("lost cache speaks on", STALE, kube.a_lost_cache_speaks_on, ordeals.AWAY, "I12"),
     Mutant("own writes not noted", STALE, kube.own_writes_are_not_noted, ordeals.UPGRADED, "I9"),
     Mutant("generation ignored", STALE, kube.generations_are_ignored, ordeals.UNHEARD, "I12"),
-    Mutant("unknown is absent", STALE, kube.unknown_is_absent, trials.seed(3), "I5"),
+    Mutant("unknown is absent", STALE, kube.unknown_is_absent, trials.seed(4), "I5"),
     Mutant("old look decides", STALE, engine.decided_on_the_old_look, ordeals.OPENED, "I9"),
     Mutant("compared to the letter", STALE, kube.compared_to_the_letter, trials.RESTART, "I6 I7"),
     Mutant("kubeconfig for ever", STALE, drivers.kubeconfigs_are_for_ever, ordeals.EXPIRING, "I6"),
