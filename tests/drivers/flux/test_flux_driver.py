@@ -27,6 +27,7 @@ from tests.drivers.flux.stage import (
     retired,
     want,
 )
+from tests.drivers.refusals import refusing
 
 TARGET = want("flux-target")
 GIT = want("flux-source", "mgmt")
@@ -229,6 +230,19 @@ def test_a_kubeconfig_that_was_revoked_before_its_end_is_replaced() -> None:
         assert step.why == "hand the kubeconfig of hv to Flux (hv refuses the one it has)"
         assert await stage.proposed(TARGET) == ()
         await stage.follow(want("flux-sync"))
+
+    run(script)
+
+
+def test_one_refusal_of_a_kubeconfig_is_no_news() -> None:
+    """The same one is good at the next question; a second refusal in a row is believed."""
+
+    async def script(stage: Stage) -> None:
+        stage.admit("hv")
+        for times, steps in ((1, 0), (2, 1)):
+            with refusing(stage.climate, "hv", "/version", times) as refused:
+                assert len(await stage.proposed(TARGET)) == steps
+            assert len(refused) == times
 
     run(script)
 

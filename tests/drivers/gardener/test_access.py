@@ -18,6 +18,7 @@ from fleetd.vocabulary import Truth
 from tests.drivers.gardener import region as place
 from tests.drivers.gardener.region import Region, changed, want
 from tests.drivers.gardener.test_clusters import SHOOT, prepared, up
+from tests.drivers.refusals import refusing
 from topology.resource import Facts, Resource
 
 HV = want("access", "hv")
@@ -234,6 +235,22 @@ def test_a_refused_kubeconfig_is_minted_anew() -> None:
         driver = await inside(region)
         region.world.clusters["hv"].tokens.passes.clear()
         assert await region.reason(driver, HV) == "Refused"
+        assert await region.reason(driver, HV) == "Healthy"
+
+    loop.run(place.play(act))
+
+
+def test_what_could_not_be_read_of_the_account_is_not_missing() -> None:
+    """One refused request: nobody knows, nothing is written, and the next look knows again."""
+
+    async def act(region: Region) -> None:
+        driver = await inside(region)
+        assert driver.propose(HV, await driver.observe(HV)) == ()
+        await asyncio.sleep(access.LOOKED.total_seconds())
+        with refusing(region.climate, "hv", "/clusterroles/") as refused:
+            seen = await driver.observe(HV)
+        assert len(refused) == 1
+        assert (seen.facts, driver.propose(HV, seen)) == (None, ())
         assert await region.reason(driver, HV) == "Healthy"
 
     loop.run(place.play(act))

@@ -13,6 +13,7 @@ from fleetd.vocabulary import Done, Truth
 from tests.drivers.openbao import stage
 from tests.drivers.openbao.stage import Stage
 from tests.drivers.openbao.test_conformance import mariadb
+from tests.drivers.refusals import refusing
 
 ADMIN = "bootstrap/openstack-cp/prod-keystone/admin"
 
@@ -130,6 +131,21 @@ def test_a_reviewer_that_lost_its_rights_is_a_refused_login() -> None:
         await there.follow(one)
         assert judged is not None
         assert (judged.truth, judged.reason) == (Truth.FALSE, "LoginRefused")
+
+    played(story)
+
+
+def test_one_refused_login_is_no_news() -> None:
+    """The next one works, and nothing is configured anew; a second in a row is believed."""
+
+    async def story(there: Stage) -> None:
+        await there.opened()
+        one = there.want("openbao-auth", "hv")
+        await there.follow(one)
+        for times, told in ((1, "works"), (2, "refused")):
+            with refusing(there.climate, "openbao-eu-1", "kubernetes/hv/login", times) as refused:
+                assert (await there.facts(one))["login"] == told
+            assert len(refused) == times
 
     played(story)
 
