@@ -157,8 +157,8 @@ def lost_keys_start_over(patch: pytest.MonkeyPatch) -> None:
     """A store that nobody can open is thrown away without asking."""
     real = members.Members._reset
 
-    def reset(self: Any, want: Resource) -> Step:
-        asks = real(self, want)
+    def reset(self: Any, want: Resource, pods: Sequence[Facts]) -> Step:
+        asks = real(self, want, pods)
         return make_step(want, asks.verb, asks.args, why=asks.why, deadline=asks.deadline)
 
     patch.setattr(members.Members, "_reset", reset)
@@ -241,14 +241,18 @@ def maintenance_left_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def claimed_servers_are_removed(patch: pytest.MonkeyPatch) -> None:
-    """A retired server goes, whoever has it."""
+    """A retired server goes, whoever has it: at the look, and at the last look of the step."""
     real = ironcore.IroncoreDriver._removal
 
     def removal(self: Any, want: Resource, seen: Facts) -> Sequence[Step]:
         free = {key: value for key, value in seen.items() if key not in ("spec", "status")}
         return real(self, want, free)
 
+    def free_by_now(_: Facts | None) -> str:
+        return ""
+
     patch.setattr(ironcore.IroncoreDriver, "_removal", removal)
+    patch.setattr(ironcore, "_held", free_by_now)
 
 
 def quarantine_is_for_ever(patch: pytest.MonkeyPatch) -> None:
