@@ -38,7 +38,7 @@ from fleetd.surface import (
 from fleetd.surface.answering import Audit, House, Respond
 from fleetd.surface.desk import Desk
 from fleetd.surface.door import Buckets, Door, LocalDoor, Rate
-from fleetd.surface.identity import NOBODY
+from fleetd.surface.identity import NOBODY, Role
 from fleetd.surface.kept import Kept
 from fleetd.surface.panel import Panel
 from fleetd.surface.reach import Views
@@ -185,7 +185,7 @@ def _own(
     by_name = {route.name: route for route in shown}
     return {
         "health": _healthz,
-        "ready": _readyz(house),
+        "ready": _readyz(house, by_name["ready"]),
         "metrics": _metrics(house, by_name["metrics"], figures, token),
         "openapi": _openapi(by_name.values()),
         **_page(),
@@ -303,8 +303,8 @@ async def _healthz(_request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-def _readyz(house: House) -> Respond:
-    async def readyz(_request: web.Request) -> web.Response:
+def _readyz(house: House, route: Route) -> Respond:
+    async def readyz(request: web.Request) -> web.Response:
         missing = [(one.name, secrets.scrub(one.message)) for one in house.views.panel.unready()]
         if complaint := house.door.complaint():
             missing.append(("access", secrets.scrub(complaint)))
@@ -312,6 +312,8 @@ def _readyz(house: House) -> Respond:
             missing.append(("audit", secrets.scrub(house.audit.broken)))
         if not missing:
             return web.Response(text="ready\n")
+        if not await _may_hear(house, route, request):
+            missing = [(name, "say who you are to hear why") for name, _ in missing]
         return problems.answer(
             "not-ready",
             "; ".join(f"{name}: {message}" for name, message in missing),
@@ -319,6 +321,16 @@ def _readyz(house: House) -> Respond:
         )
 
     return readyz
+
+
+async def _may_hear(house: House, route: Route, request: web.Request) -> bool:
+    """Whether a caller may hear of files and of any region. That something is not ready is said to
+    everybody, or nobody could ask by machine."""
+    try:
+        caller = await house.door.identify(answering.knock(request, house.door, route))
+    except problems.Refused:
+        return False
+    return caller.role >= Role.VIEWER and caller.regions is None
 
 
 def _metrics(
