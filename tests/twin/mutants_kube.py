@@ -31,7 +31,7 @@ def goes_back_in_time(patch: pytest.MonkeyPatch) -> None:
         for item in listing.items:
             self._put(item)
         self._version = self._seen = listing.version
-        self._listed_at = self._clock.now()
+        self._listed_at = self._clock.monotonic()
 
     patch.setattr(cache.Cache, "_take_all", take_all)
 
