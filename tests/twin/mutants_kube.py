@@ -23,7 +23,8 @@ from topology.resource import Facts, Resource
 def goes_back_in_time(patch: pytest.MonkeyPatch) -> None:
     """Whatever the last list says is the truth, also when the server lags behind."""
 
-    async def take_all(self: Any, listing: Any, _: str) -> None:
+    async def take_all(self: Any, listing: Any, _: str, *, moved: bool) -> None:
+        del moved
         for key in list(self._objects):
             del self._objects[key]
             self._changed(key)
