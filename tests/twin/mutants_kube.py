@@ -13,7 +13,7 @@ import pytest
 
 from fleetd import objects
 from fleetd.gate import Gate
-from fleetd.kube import cache, client, clusters, errors, facts, fights
+from fleetd.kube import cache, clusters, errors, facts, fights, pages
 from fleetd.vocabulary import Observation, Step
 from topology.resource import Facts, Resource
 
@@ -63,14 +63,17 @@ def deletions_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def first_page_is_all(patch: pytest.MonkeyPatch) -> None:
     """Does not go on where the server says that there is more."""
-    real = client._page
+    for name in ("page", "short"):
+        patch.setattr(pages, name, _only_one(getattr(pages, name)))
 
+
+def _only_one(real: Any) -> Any:
     def page(response: Any, path: str) -> Any:
         found = real(response, path)
         found.metadata.more = ""
         return found
 
-    patch.setattr(client, "_page", page)
+    return page
 
 
 def silence_goes_unnoticed(patch: pytest.MonkeyPatch) -> None:
