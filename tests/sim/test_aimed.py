@@ -181,9 +181,11 @@ def test_a_line_of_a_watch(how: str) -> None:
 
         async def follow() -> None:
             try:
-                async for line in place.way.lines(request):
-                    told = line.decode()
-                    came.append("410" if "410" in told else told.split('"name":"')[1][0])
+                async for lines in place.way.lines(request):
+                    came.extend(
+                        "410" if "410" in told else told.split('"name":"')[1][0]
+                        for told in map(bytes.decode, lines)
+                    )
             except errors.Unreachable:
                 pass
             ended.append(True)
