@@ -11,6 +11,7 @@ side answered; it is not asked whether it liked the answer: a refusal is an answ
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -21,6 +22,9 @@ PATIENCE = 5.0
 """Seconds. Who is given up after less may only have been called off; after more it was silent. So
 long a call also waits for a backend that asks for a pause; a longer one is refused at once."""
 SILENT = "did not answer several times"
+GIVEN_UP: ContextVar[list[str] | None] = ContextVar("GIVEN_UP", default=None)
+"""Where somebody who sets a time for a look that asks several backends is told which of them it was
+that did not answer in that time."""
 LONGEST_PAUSE = 300.0
 """Seconds that a backend may ask for. One that wants more is asked again all the same."""
 
@@ -165,6 +169,9 @@ class Gate:
         """Whoever waited has been called off, by a deadline or otherwise."""
         if self.clock.monotonic() - since >= PATIENCE:
             self.silent()
+            told = GIVEN_UP.get()
+            if told is not None:
+                told.append(self.backend)
 
     def answered(self) -> None:
         """The far side spoke, whatever it said."""

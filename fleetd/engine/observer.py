@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import structlog
 
-from fleetd import conditions
+from fleetd import conditions, gate
 from fleetd.clock import Clock
 from fleetd.engine import answers, calls, queue, records
 from fleetd.engine.state import State
@@ -161,6 +161,8 @@ class Observer:
         began = self._clock.now()
         started = self._clock.monotonic()
         error, reason, silent = "", blind.NOT_OBSERVED, ""
+        given_up: list[str] = []
+        gate.GIVEN_UP.set(given_up)
         try:
             seen = await calls.within(
                 self._pace.deadline,
@@ -174,7 +176,10 @@ class Observer:
             reason = seen.blind if seen.blind in blind.REASONS else blind.NOT_OBSERVED
             silent = seen.silent
         except calls.TooLate as late:
-            error = f"{want.backend}: {late}" if want.backend else str(late)
+            # It may have asked several: told is who let the time pass.
+            silent = given_up[0] if given_up else ""
+            side = silent or want.backend
+            error = f"{side}: {late}" if side else str(late)
             reason = blind.NO_ANSWER
             self._widths.hung(want.backend)
         except Exception as cause:  # noqa: BLE001 - a driver's fault must not end the daemon

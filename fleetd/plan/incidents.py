@@ -225,7 +225,16 @@ class _Hunt:
         is in trouble, or will be when its time of grace is over, or is coming up."""
         fell = self._view.ready[ref].since
         below = (*self._resources[ref].needs, *self._view.topology.carriers.get(ref, ()))
-        return any(not self._ready(one) or self._came_back(one, fell) for one in below)
+        return any(
+            (not self._ready(one) or self._came_back(one, fell)) and not self._together(ref, one)
+            for one in below
+        )
+
+    def _together(self, ref: Ref, other: Ref) -> bool:
+        """Whether neither can be looked at, and for the same far side: then that is the cause, and
+        the one that is noticed later does not hide it for its own time of grace."""
+        blind = self._blind(ref) and self._blind(other)
+        return blind and self._silent(ref) == self._silent(other) != ""
 
     def _came_back(self, ref: Ref, after: datetime) -> bool:
         condition = self._view.ready.get(ref)

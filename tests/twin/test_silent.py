@@ -16,17 +16,21 @@ MENDED = timedelta(minutes=10)
 """The longest that a breaker waits, and as much again."""
 
 
-def told(*faults: str) -> list[str]:
-    """Each change of what is told while a region at rest has these faults, and after them."""
+def told(*faults: str, rested: timedelta = timedelta(0)) -> list[str]:
+    """Each change of what is told while a region that has `rested` so long has these faults, and
+    after them."""
 
     async def story(region: Region) -> list[str]:
         found: list[str] = []
+        quiet: list[float] = []
         begun: list[float] = []
 
         def until(twin: Twin) -> bool:
             state, world = twin.core.state, region.world
             if not begun:
                 if twin.quiet():
+                    quiet.append(world.elapsed())
+                if quiet and world.elapsed() >= quiet[0] + rested.total_seconds():
                     begun.append(world.elapsed())
                     for fault in faults:
                         region.mishaps.begin(script.read(f"at 0: {fault}"))
@@ -53,6 +57,7 @@ def told(*faults: str) -> list[str]:
         ("metal eu-1 frozen", "metal/eu-1"),
         ("metal eu-1 failing", "metal/eu-1"),
         ("garden eu-1 unreachable", "garden/eu-1"),
+        ("garden eu-1 frozen", "garden/eu-1"),
         ("garden eu-1 busy", "garden/eu-1"),
         ("cluster cp unreachable", "access/cp"),
         ("cluster cp busy", "access/cp"),
@@ -64,6 +69,12 @@ def told(*faults: str) -> list[str]:
 def test_a_silent_far_side_is_one_incident(fault: str, cause: str) -> None:
     """Never told as another one, nor as two; and over soon after it answers again."""
     assert told(fault) == [cause, ""]
+
+
+@pytest.mark.parametrize("seconds", range(23, 140, 23))
+def test_whatever_is_looked_at_first(seconds: int) -> None:
+    """What asks two servers and runs out of time tells of the one that did not answer."""
+    assert told("metal eu-1 frozen", rested=timedelta(seconds=seconds)) == ["metal/eu-1", ""]
 
 
 def test_two_silent_far_sides_are_two_incidents() -> None:
