@@ -105,8 +105,20 @@ class Quoting(Climate):
             raise type(cause)(f"{cause} after {said}") from cause
         if self.hits.total() == faults or answer.status < 400:
             return answer  # its own: OpenBao says by its status how it is
-        told = json.dumps({"errors": [f"cannot take {said}"], "error": said}).encode()
+        errors = [*_errors(answer.body), f"cannot take {said}"]
+        told = json.dumps({"errors": errors, "error": said}).encode()
         return HttpResponse(status=answer.status, body=told, headers=answer.headers)
+
+
+def _errors(body: bytes) -> list[str]:
+    """What OpenBao itself says of it: by these words a write that came too late is known."""
+    try:
+        said: Any = json.loads(body)
+    except ValueError:
+        return []
+    if not isinstance(said, dict) or "errors" not in said:
+        return []
+    return [str(one) for one in cast("list[object]", said["errors"])]
 
 
 @dataclass
