@@ -64,9 +64,7 @@ async def bad(
     async with contextlib.AsyncExitStack() as stack:
         match which:
             case "unreachable":
-                async with wire.saying() as gone:
-                    pass
-                access = wire.kubeconfig(gone)
+                access = wire.kubeconfig(stack.enter_context(wire.nobody()))
             case "wrong authority":
                 ours, theirs = wire.Authority(), wire.Authority("another")
                 tls = wire.server_tls(theirs.sign("127.0.0.1"), folder)

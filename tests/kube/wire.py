@@ -4,8 +4,9 @@ import asyncio
 import base64
 import contextlib
 import ipaddress
+import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,6 +124,14 @@ async def saying(*pieces: bytes, hold: bool = False) -> AsyncGenerator[str]:
     finally:
         server.close()
         await asyncio.sleep(0)
+
+
+@contextlib.contextmanager
+def nobody() -> Generator[str]:
+    """An address at which nobody listens, and nobody else will: the port is held."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
 def b64(content: bytes) -> str:
