@@ -52,7 +52,7 @@ class Kubectl:
 @pytest.fixture
 async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
     trust = certificates.loopback(datetime.now(UTC))
-    cluster = Cluster("judged", Hurried(), uid_of=uid_of)
+    cluster = Cluster("judged", Hurried(), uid_of=uid_of, rbac_enforced=True)
     wire = Wire(tls=trust.tls)
     wire.add("/k8s/judged", cluster)
     address = await wire.start()
