@@ -232,6 +232,26 @@ async def test_list_of_metadata_only(api: Api) -> None:
     assert [set(item) for item in answer.json["items"]] == [{"kind", "apiVersion", "metadata"}]
 
 
+async def test_a_piece_in_short_and_then_whole(api: Api) -> None:
+    """A piece of metadata can be had again whole as it was: the first one at its version, each
+    later one by the same token."""
+    for name in "abc":
+        await api.config(name, {"x": "1"})
+    query = {"limit": "2", "fieldSelector": OURS}
+    first = await api.send("GET", api.maps(), accept=PARTIAL_LIST, **query)
+    later = {**query, "continue": first.meta["continue"]}
+    short = await api.send("GET", api.maps(), accept=PARTIAL_LIST, **later)
+    await api.delete(api.maps("a"))
+    await api.delete(api.maps("c"))
+    at = {"resourceVersion": first.version, "resourceVersionMatch": "Exact"}
+    whole = [await api.get(api.maps(), **query, **at), await api.get(api.maps(), **later)]
+
+    assert [_names(one) for one in (first, short)] == [["a", "b"], ["c"]]
+    assert [_names(one) for one in whole] == [["a", "b"], ["c"]]
+    assert [one.version for one in (short, *whole)] == [first.version] * 3
+    assert all(item["data"] == {"x": "1"} for one in whole for item in one.json["items"])
+
+
 async def test_unknown_form(api: Api) -> None:
     """A form that the server does not have is answered with 406."""
     answer = await api.send("GET", f"{CORE}/namespaces/{api.namespace}", accept="image/png")
