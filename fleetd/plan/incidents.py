@@ -233,8 +233,8 @@ class _Hunt:
     def _together(self, ref: Ref, other: Ref) -> bool:
         """Whether neither can be looked at, and for the same far side: then that is the cause, and
         the one that is noticed later does not hide it for its own time of grace."""
-        blind = self._blind(ref) and self._blind(other)
-        return blind and self._silent(ref) == self._silent(other) != ""
+        unseen = self._blind(ref) and self._blind(other)
+        return unseen and self._silent(ref) == self._silent(other) != ""
 
     def _came_back(self, ref: Ref, after: datetime) -> bool:
         condition = self._view.ready.get(ref)
